@@ -1,0 +1,19 @@
+"""The hooks that a plugin may implement (pluggy project ``prw``); few, and typed."""
+
+from __future__ import annotations
+
+import pluggy
+
+from prw_sdk.adapter import Adapter
+
+PROJECT = "prw"
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+
+class PluginHooks:
+    """What PRW asks of a plugin."""
+
+    @hookspec
+    def prw_adapters(self) -> list[type[Adapter]]:  # type: ignore[empty-body]  # a hook spec has no body by design
+        """The adapter classes that this distribution brings."""
