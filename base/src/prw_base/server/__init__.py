@@ -1,0 +1,1 @@
+"""Parts for programs that serve: database, migrations, gRPC server; installed with the extra `server`."""

@@ -1,0 +1,1 @@
+"""An adapter for shop pages that carry schema.org or OpenGraph product markup."""

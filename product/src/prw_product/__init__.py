@@ -1,0 +1,1 @@
+"""Follows accepted changes and serves the public catalogue."""

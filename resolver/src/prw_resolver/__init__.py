@@ -1,0 +1,1 @@
+"""Turns evidence into claims, decides which item each listing is, and streams accepted changes."""
