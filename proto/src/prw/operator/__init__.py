@@ -1,0 +1,1 @@
+"""Generated from the contract by proto/generate.py; do not edit."""
