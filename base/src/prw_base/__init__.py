@@ -1,1 +1,1 @@
-"""What every PRW program needs: the command, settings, logs, and with the extra `server` the server parts."""
+"""What every PRW program needs and no library gives as we need it."""

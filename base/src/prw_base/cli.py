@@ -1,0 +1,110 @@
+"""The ``prw`` command: groups that the installed distributions bring by entry point.
+
+Exit status: 0 done; 1 refused or failed; 2 wrong usage; 3 not available now, the same command may
+be tried again; 4 not authorised; 70 a defect of this program; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
+from typing import Annotated
+
+import typer
+from prw.errors import Code, PrwError
+
+GROUP = "prw.commands"
+"""Entry points here name a command group and give a ``typer.Typer``."""
+
+FAILED, USAGE, TRY_AGAIN, NOT_AUTHORISED, DEFECT, INTERRUPTED = 1, 2, 3, 4, 70, 130
+
+_EPILOG = (
+    "Exit status: 0 done; 1 refused or failed; 2 wrong usage; 3 not available now, try again; "
+    "4 not authorised; 70 a defect; 130 interrupted."
+)
+
+
+def build(groups: Iterable[EntryPoint]) -> typer.Typer:
+    """The command with every group that loads; each one that does not is told in one line."""
+    app = typer.Typer(
+        name="prw",
+        help="Collect sources, resolve what they offer, and publish a traceable catalogue.",
+        epilog=_EPILOG,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    app.callback()(_options)
+    for group in sorted(groups, key=lambda g: g.name):
+        _add(app, group)
+    return app
+
+
+def _options(
+    show_version: Annotated[
+        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
+    ] = False,
+) -> None:
+    """Collect sources, resolve what they offer, and publish a traceable catalogue."""
+    if show_version:
+        typer.echo(f"prw {_version()}")
+        raise typer.Exit
+
+
+def _add(app: typer.Typer, group: EntryPoint) -> None:
+    # A group is foreign code: whatever its import raises must not take the others down.
+    try:
+        loaded = group.load()
+        if not isinstance(loaded, typer.Typer):
+            raise TypeError(f"{group.value} is no typer.Typer")
+        app.add_typer(loaded, name=group.name)
+    except Exception as broken:
+        reason = str(broken).splitlines()[0] if str(broken) else ""
+        _complain(f"prw: group {group.name!r} left out: {type(broken).__name__}: {reason}")
+
+
+def _version() -> str:
+    try:
+        return version("prw-base")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+def wanted(groups: Sequence[EntryPoint], arguments: Sequence[str]) -> list[EntryPoint]:
+    """Only the group that ``arguments`` name, so that a command does not import the others."""
+    first = next((a for a in arguments if not a.startswith("-")), None)
+    named = [group for group in groups if group.name == first]
+    return named or list(groups)
+
+
+def exit_status(error: PrwError) -> int:
+    """The exit status that tells ``error`` to a script."""
+    if error.retryable:
+        return TRY_AGAIN
+    if error.entry.http in (401, 403):
+        return NOT_AUTHORISED
+    return DEFECT if error.code is Code.INTERNAL else FAILED
+
+
+def describe(error: PrwError) -> str:
+    """``error`` as one line: code, field, what happened, what to do."""
+    where = f" {error.field}:" if error.field else ""
+    message = " ".join(error.message.split()).rstrip(".")
+    return f"prw: {error.code}:{where} {message}. {error.entry.remedy}"
+
+
+def _complain(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def main() -> None:
+    """Run ``prw`` with the arguments of this process."""
+    groups = wanted(list(entry_points(group=GROUP)), sys.argv[1:])
+    try:
+        build(groups)()
+    except PrwError as error:
+        _complain(describe(error))
+        sys.exit(exit_status(error))
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
