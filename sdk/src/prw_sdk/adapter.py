@@ -7,9 +7,12 @@ mode, at the resolver always, and again years later after a parser was mended.
 
 from __future__ import annotations
 
+import inspect
+import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -105,7 +108,12 @@ class NotARecord(Exception):
 
 
 class Adapter(ABC):
-    """Base of every adapter. Declarations are validated when the plugin is loaded."""
+    """Base of every adapter. Declarations are validated when the plugin is loaded (`declaration_faults`).
+
+    `surfaces` is total over what the publisher serves for one record, `fields` over what it labels there. A
+    field may be a pattern with ``*`` (``review.*``); the exact name wins over patterns, the longest pattern over
+    shorter ones.
+    """
 
     name: ClassVar[str]
     version: ClassVar[str]
@@ -131,9 +139,124 @@ class Adapter(ABC):
     def stated(self, capture: Capture) -> Iterable[str]:
         """List every name that the publisher labelled, over all parts of the capture."""
 
+    def disposition(self, name: str, config: Mapping[str, object]) -> Disposition | None:
+        """How a stated name is accounted for under a capture's `config`; None where no declaration covers it."""
+        return matching(self.fields, name)
+
     def config(self, source: Source) -> Mapping[str, object]:
         """What `read` needs of the settings, without secrets; pinned in each capture."""
         pinned: dict[str, object] = {"locale": source.locale}
         if source.currency is not None:
             pinned["currency"] = source.currency
         return pinned
+
+
+BACKLOG_BASELINE: frozenset[str] = frozenset()
+"""The entries (``adapter:surface or field``) that may still be `Backlog`. It only shrinks; nothing is ever added."""
+
+_NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
+_VERSION = re.compile(r"\d+\.\d+\.\d+([-+][0-9A-Za-z.-]+)?")
+_TARGET = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_.]*")
+_PUT_OFF = re.compile(
+    r"\b(today|yet|for now|so far|at the moment|todo|tbd|not implemented|not supported)\b"
+    r"|^\W*not (read|fetched|stored|kept|parsed|needed|used)\W*$",
+    re.IGNORECASE,
+)
+
+
+def matching(fields: Mapping[str, Disposition], name: str) -> Disposition | None:
+    """The disposition of a name: declared exactly, else by the longest pattern that covers it, else None."""
+    exact = fields.get(name)
+    if exact is not None:
+        return exact
+    covering = [pattern for pattern in fields if "*" in pattern and fnmatchcase(name, pattern)]
+    return fields[max(covering, key=len)] if covering else None
+
+
+def declaration_faults(adapter: type[Adapter]) -> tuple[str, ...]:
+    """What is wrong with an adapter's declarations, each with what to write instead; empty where all is well."""
+    return (
+        *_identity_faults(adapter),
+        *_half_faults(adapter),
+        *_census_faults(adapter),
+        *_inventory_faults(adapter),
+        *_merchant_faults(adapter),
+    )
+
+
+def _identity_faults(adapter: type[Adapter]) -> Iterator[str]:
+    name, version = getattr(adapter, "name", ""), getattr(adapter, "version", "")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        yield f'no usable name ({name!r}): write name = "lumen-web", in lower case with hyphens'
+    if not isinstance(version, str) or not _VERSION.fullmatch(version):
+        yield f'no usable version ({version!r}): write version = "1.0.0", and raise it when the output of read changes'
+    settings = getattr(adapter, "settings", None)
+    if not (isinstance(settings, type) and issubclass(settings, AdapterSettings)):
+        yield "settings is no subclass of AdapterSettings: write a model of what the adapter can be told"
+
+
+def _half_faults(adapter: type[Adapter]) -> Iterator[str]:
+    missing = sorted(adapter.__abstractmethods__)
+    if missing:
+        yield f"{', '.join(missing)} missing: write what this adapter does there"
+    for half in (adapter.read, adapter.stated):
+        if inspect.iscoroutinefunction(half) or inspect.isasyncgenfunction(half):
+            yield f"{half.__name__} is async: write a plain function over the capture's bytes, which does no I/O"
+
+
+def _census_faults(adapter: type[Adapter]) -> Iterator[str]:
+    surfaces = getattr(adapter, "surfaces", None)
+    if not surfaces:
+        yield (
+            "no surface census: write surfaces = {...}, with everything that the publisher serves for one record, "
+            'each Stored(part="...") or Excluded("what it is, and why it is left out")'
+        )
+        return
+    for name, disposition in surfaces.items():
+        yield from _disposition_faults(adapter, f"surface {name!r}", name, disposition)
+        if isinstance(disposition, Stored) and not disposition.target.strip():
+            yield f'surface {name!r} is stored without a part: write Stored("page"), the role that fetch gives it'
+
+
+def _inventory_faults(adapter: type[Adapter]) -> Iterator[str]:
+    fields = getattr(adapter, "fields", None)
+    if not fields:
+        yield (
+            "no field inventory: write fields = {...}, with every name that the source labels on its stored surfaces, "
+            'each Stored("core:mpn") or Excluded("what it is, and why no record carries it")'
+        )
+        return
+    for name, disposition in fields.items():
+        yield from _disposition_faults(adapter, f"field {name!r}", name, disposition)
+        if isinstance(disposition, Stored) and not _TARGET.fullmatch(disposition.target):
+            yield (
+                f"field {name!r} is stored under {disposition.target!r}: "
+                'write the key of an attribute, such as Stored("core:mpn")'
+            )
+
+
+def _disposition_faults(
+    adapter: type[Adapter], what: str, name: str, disposition: object
+) -> Iterator[str]:
+    if not isinstance(disposition, Stored | Excluded | Backlog):
+        yield f"{what} has no disposition ({disposition!r}): write Stored(...) or Excluded(...)"
+        return
+    if isinstance(disposition, Stored):
+        return
+    if isinstance(disposition, Backlog) and f"{adapter.name}:{name}" not in BACKLOG_BASELINE:
+        yield f"{what} is Backlog, which only an adapter on the committed baseline may use: store it or exclude it"
+    if not disposition.reason.strip():
+        yield f"{what} has a blank reason: write what it is, and why no record carries it"
+    elif isinstance(disposition, Excluded) and _PUT_OFF.search(disposition.reason):
+        yield (
+            f"{what} is excluded because {disposition.reason!r}, which only puts it off: store it, or write what it "
+            "is and why no record carries it (a duplicate of a stored field, derived elsewhere, data minimisation)"
+        )
+
+
+def _merchant_faults(adapter: type[Adapter]) -> Iterator[str]:
+    named, fields = getattr(adapter, "merchant_field", None), getattr(adapter, "fields", None) or {}
+    if not isinstance(named, str) or not named.strip():
+        yield 'no merchant_field: write merchant_field = "...", the field that names the seller (never a literal)'
+    elif not isinstance(matching(fields, named), Stored):
+        yield f"merchant_field {named!r} is not declared as stored: write it in fields with the target it is kept under"

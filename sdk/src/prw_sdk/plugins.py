@@ -1,0 +1,135 @@
+"""Finding adapters: entry points of the group ``prw.adapters``, loaded through pluggy, validated at once.
+
+One plugin that cannot be imported, raises or declares badly is reported as a `Problem`; the rest load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points
+from types import MappingProxyType
+
+import pluggy
+from packaging.version import InvalidVersion, Version
+
+from prw_sdk.adapter import Adapter, declaration_faults
+from prw_sdk.evidence import AdapterVersion
+from prw_sdk.hookspecs import PROJECT, PluginHooks
+
+GROUP = "prw.adapters"
+NO_ADAPTERS: Mapping[AdapterVersion, type[Adapter]] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a plugin, or one adapter of it, was refused, and what to write instead."""
+
+    plugin: str
+    message: str
+    adapter: str | None = None
+
+    def __str__(self) -> str:
+        where = self.plugin if self.adapter is None else f"{self.plugin} ({self.adapter})"
+        return f"{where}: {self.message}"
+
+
+class UnknownAdapter(LookupError):
+    """No installed plugin brings that adapter; the message says what is installed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plugins:
+    """The adapters that were found. `adapters` has the newest version under each name, `versions` every one."""
+
+    adapters: Mapping[str, type[Adapter]] = field(default_factory=lambda: MappingProxyType({}))
+    problems: tuple[Problem, ...] = ()
+    versions: Mapping[AdapterVersion, type[Adapter]] = field(default_factory=lambda: NO_ADAPTERS)
+
+    def find(self, name: str, version: str | None = None) -> type[Adapter]:
+        """The adapter of that name: that very version, or the newest; raises `UnknownAdapter`."""
+        found = (
+            self.adapters.get(name)
+            if version is None
+            else self.versions.get(AdapterVersion(name, version))
+        )
+        if found is not None:
+            return found
+        wanted = name if version is None else f"{name}@{version}"
+        installed = ", ".join(sorted(map(str, self.versions))) or "none"
+        raise UnknownAdapter(f"no installed plugin brings {wanted} (installed: {installed})")
+
+
+def load(points: Iterable[EntryPoint] | None = None) -> Plugins:
+    """Load every installed plugin, or just those of the given entry points."""
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(PluginHooks)
+    found: dict[AdapterVersion, type[Adapter]] = {}
+    problems: list[Problem] = []
+    for point in sorted(
+        entry_points(group=GROUP) if points is None else points, key=lambda point: point.name
+    ):
+        brought, refused = _brought(manager, point)
+        problems.extend(refused)
+        for adapter in brought:
+            problems.extend(_admit(point.name, adapter, found))
+    return Plugins(_newest(found), tuple(problems), MappingProxyType(found))
+
+
+def _brought(
+    manager: pluggy.PluginManager, point: EntryPoint
+) -> tuple[list[object], list[Problem]]:
+    """Run foreign code: whatever it raises is reported, and stops this plugin alone."""
+    try:
+        return _adapters(manager, point), []
+    except Exception as error:  # a plugin may raise anything at all while it loads
+        return [], [Problem(point.name, f"could not be loaded: {type(error).__name__}: {error}")]
+
+
+def _adapters(manager: pluggy.PluginManager, point: EntryPoint) -> list[object]:
+    plugin = point.load()
+    others = manager.get_plugins()
+    manager.register(plugin, name=point.name)
+    if not manager.get_hookcallers(plugin):
+        raise TypeError(
+            "it implements no hook: write @hookimpl def prw_adapters(): return [YourAdapter]"
+        )
+    answers = manager.subset_hook_caller("prw_adapters", remove_plugins=others)()
+    return [adapter for answer in answers for adapter in answer]
+
+
+def _admit(
+    plugin: str, adapter: object, found: dict[AdapterVersion, type[Adapter]]
+) -> Iterator[Problem]:
+    """Take an adapter into `found`, or say why it is refused."""
+    if not (isinstance(adapter, type) and issubclass(adapter, Adapter)):
+        yield Problem(
+            plugin,
+            f"{adapter!r} is no adapter: return the class, a subclass of prw_sdk.adapter.Adapter",
+        )
+        return
+    faults = declaration_faults(adapter)
+    yield from (Problem(plugin, fault, adapter.__name__) for fault in faults)
+    if faults:
+        return
+    identity = AdapterVersion(adapter.name, adapter.version)
+    if identity in found:
+        other = f"{found[identity].__module__}.{found[identity].__qualname__}"
+        message = (
+            f"{identity} is already brought by {other}: write another name, or raise the version"
+        )
+        yield Problem(plugin, message, adapter.__name__)
+        return
+    found[identity] = adapter
+
+
+def _newest(found: Mapping[AdapterVersion, type[Adapter]]) -> Mapping[str, type[Adapter]]:
+    ordered = sorted(found, key=_order)
+    return MappingProxyType({identity.name: found[identity] for identity in ordered})
+
+
+def _order(identity: AdapterVersion) -> tuple[str, Version]:
+    try:
+        return identity.name, Version(identity.version)
+    except InvalidVersion:
+        return identity.name, Version("0")
