@@ -60,7 +60,9 @@ def _declares_service(path: Path) -> bool:
 
 def _protoc(protos: list[str], *outputs: str) -> None:
     scripts = Path(sys.executable).parent
-    plugins = [f"--plugin={name}={scripts / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")]
+    plugins = [
+        f"--plugin={name}={scripts / name}" for name in ("protoc-gen-mypy", "protoc-gen-mypy_grpc")
+    ]
     well_known = files("grpc_tools") / "_proto"
     command = [sys.executable, "-m", "grpc_tools.protoc", f"-I{ROOT}", f"-I{well_known}"]
     subprocess.run([*command, *plugins, *outputs, *protos], check=True)
@@ -70,7 +72,9 @@ def _packages(target: Path) -> list[Path]:
     """Folders below `prw` on the way to generated modules; `buf` stays a namespace that others may share."""
     top = target / "prw"
     modules = [path.parent for path in top.rglob("*_pb2.py")]
-    return sorted({folder for leaf in modules for folder in (leaf, *leaf.parents) if top in folder.parents})
+    return sorted(
+        {folder for leaf in modules for folder in (leaf, *leaf.parents) if top in folder.parents}
+    )
 
 
 def _generated(target: Path) -> set[Path]:
