@@ -1,22 +1,19 @@
 """Make `.venv` from the lock with nothing but Python; do nothing where it is already right.
 
 What counts as right is written into a stamp at the very end, so an environment that was half made, moved,
-copied, or made from another lock or for another interpreter is made anew. Where only a member's declarations changed,
+copied, made from another lock, or whose Python was replaced is made anew. Where only a member's declarations changed,
 the members are installed again.
 """
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
-import os
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
-
-if os.name == "posix":
-    import fcntl
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -27,8 +24,7 @@ LOCK = ROOT / "requirements.lock"
 def main() -> int:
     """Make the environment unless its stamp says it is right; two at once wait for each other."""
     with (ROOT / ".venv.lock").open("w") as guard:
-        if os.name == "posix":
-            fcntl.flock(guard, fcntl.LOCK_EX)
+        fcntl.flock(guard, fcntl.LOCK_EX)
         wanted, found = _stamp(), _found()
         if found[:1] != wanted[:1]:
             _make()
@@ -39,13 +35,21 @@ def main() -> int:
 
 
 def _found() -> list[str]:
-    stands = STAMP.exists() and (VENV / "bin" / "python").exists()
-    return STAMP.read_text("utf-8").splitlines() if stands else []
+    return STAMP.read_text("utf-8").splitlines() if STAMP.exists() and _works() else []
+
+
+def _works() -> bool:
+    """Whether it still starts and finds its packages: the Python below it may have been replaced."""
+    program = VENV / "bin" / "python"
+    if not program.exists():
+        return False
+    tried = subprocess.run([program, "-c", "import prw_base"], check=False, capture_output=True)
+    return tried.returncode == 0
 
 
 def _stamp() -> list[str]:
     """Two hashes: what the environment is and where it stands; what the members declare."""
-    base = _hash(str(VENV).encode(), sys.version.encode(), LOCK.read_bytes())
+    base = _hash(str(VENV).encode(), LOCK.read_bytes())
     return [base, _hash(*((member / "pyproject.toml").read_bytes() for member in members()))]
 
 
