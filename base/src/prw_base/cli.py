@@ -12,6 +12,7 @@ from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, v
 from typing import Annotated
 
 import typer
+
 from prw.errors import Code, PrwError
 
 GROUP = "prw.commands"
@@ -59,7 +60,7 @@ def _add(app: typer.Typer, group: EntryPoint) -> None:
         if not isinstance(loaded, typer.Typer):
             raise TypeError(f"{group.value} is no typer.Typer")
         app.add_typer(loaded, name=group.name)
-    except Exception as broken:
+    except Exception as broken:  # noqa: BLE001  it is told below, and the command goes on
         reason = str(broken).splitlines()[0] if str(broken) else ""
         _complain(f"prw: group {group.name!r} left out: {type(broken).__name__}: {reason}")
 

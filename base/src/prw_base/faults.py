@@ -43,13 +43,13 @@ def parse(spec: str) -> dict[str, _Armed]:
     return armed
 
 
-_points: dict[str, _Armed] | None = None
+_points: dict[str, dict[str, _Armed]] = {}
+"""Under ``now`` the armed points, once they are known; the environment is read at the first hit."""
 
 
 def arm(spec: str) -> None:
     """Arm the points of ``spec`` in this process, in place of all that were armed."""
-    global _points
-    _points = parse(spec)
+    _points["now"] = parse(spec)
 
 
 def disarm() -> None:
@@ -59,9 +59,9 @@ def disarm() -> None:
 
 def fault(name: str) -> None:
     """A point named ``room.where``; does nothing unless it is armed and this is its hit."""
-    if _points is None:
+    if "now" not in _points:
         arm(os.environ.get(VARIABLE, ""))
-    armed = (_points or {}).get(name)
+    armed = _points["now"].get(name)
     if armed is not None and _is_due(armed):
         _strike(name, armed.action)
 

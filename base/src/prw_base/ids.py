@@ -9,8 +9,6 @@ import time
 import uuid
 
 _RANDOM_BITS = 74
-_lock = threading.Lock()
-_last = (0, 0)
 
 
 def uuid7() -> uuid.UUID:
@@ -18,21 +16,30 @@ def uuid7() -> uuid.UUID:
 
     Random ids triple the WAL that a decision writes, hence the order (state, "Hard-won rules").
     """
-    millis, tail = _next_tail()
+    millis, tail = _clock.tick()
     value = millis << 80 | 0x7 << 76 | (tail >> 62) << 64 | 0b10 << 62 | (tail & (1 << 62) - 1)
     return uuid.UUID(int=value)
 
 
-def _next_tail() -> tuple[int, int]:
-    global _last
-    with _lock:
-        now, (last_ms, last_tail) = time.time_ns() // 1_000_000, _last
-        if now > last_ms:
-            # The top bit stays free, so that counting up within a millisecond cannot overflow.
-            _last = now, secrets.randbits(_RANDOM_BITS - 1)
-        else:
-            _last = last_ms, last_tail + 1 + secrets.randbits(16)
-        return _last
+class _Clock:
+    """Milliseconds since 1970 and 74 bits after them; the pair never goes back."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._last = (0, 0)
+
+    def tick(self) -> tuple[int, int]:
+        with self._lock:
+            now, (last_ms, last_tail) = time.time_ns() // 1_000_000, self._last
+            if now > last_ms:
+                # The top bit stays free, so that counting up within one cannot overflow.
+                self._last = now, secrets.randbits(_RANDOM_BITS - 1)
+            else:
+                self._last = last_ms, last_tail + 1 + secrets.randbits(16)
+            return self._last
+
+
+_clock = _Clock()
 
 
 def new_id(prefix: str) -> str:

@@ -10,7 +10,9 @@ from typing import Any
 
 import structlog
 
-_SECRET_KEY = re.compile(r"token|authorization|password|secret|cookie|assertion|private_key", re.I)
+_SECRET_KEY = re.compile(
+    r"token|authorization|password|secret|cookie|assertion|private_key", re.IGNORECASE
+)
 _SECRET_VALUE = re.compile(
     r"(?i:bearer\s+)\S+"
     r"|\beyJ[\w-]+\.[\w-]+\.[\w-]*"

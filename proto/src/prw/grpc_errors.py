@@ -7,7 +7,7 @@ may be sent again, and with ``BadRequest`` where a field is wrong (google.rpc er
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -81,13 +81,13 @@ def from_rpc_error(error: grpc.RpcError) -> PrwError:
     A status without our ErrorInfo comes from the transport: UNAVAILABLE and a passed deadline
     become UNAVAILABLE (retryable), anything that no table row fits becomes INTERNAL.
     """
-    status = rpc_status.from_call(error)
-    if status is not None:
-        typed = _from_status(status)
-        if typed is not None:
-            return typed
-    code: grpc.StatusCode = error.code()
-    return PrwError(_BY_STATUS.get(code, Code.INTERNAL), f"{code.name}: {error.details()}")
+    call = cast("grpc.Call", error)  # what every RpcError of a call also is
+    status = rpc_status.from_call(call)
+    typed = None if status is None else _from_status(status)
+    if typed is not None:
+        return typed
+    code = call.code()
+    return PrwError(_BY_STATUS.get(code, Code.INTERNAL), f"{code.name}: {call.details()}")
 
 
 def _from_status(status: status_pb2.Status) -> PrwError | None:

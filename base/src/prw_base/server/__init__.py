@@ -1,1 +1,1 @@
-"""Parts for programs that serve: database, migrations, gRPC server; installed with the extra `server`."""
+"""Parts for programs that serve: database, migrations, gRPC server (the extra ``server``)."""

@@ -1,0 +1,70 @@
+"""Passwords and numbers kept in one file that only its owner reads."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Write ``content`` to ``path`` with mode 0600, whole or not at all, and make it durable."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    fresh.rename(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in ``folder`` durable."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+class Secrets:
+    """A small JSON file of named values, made at first use; safe between processes."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def password(self, name: str) -> str:
+        """The password kept for ``name``; the first call makes it."""
+        return str(self._kept(f"password.{name}", lambda: secrets.token_urlsafe(24)))
+
+    def number(self, name: str, make: Callable[[], int]) -> int:
+        """The number kept under ``name``; the first call makes it."""
+        return int(self._kept(name, make))
+
+    def set_number(self, name: str, value: int) -> None:
+        """Keep another number under ``name``."""
+        with self._locked() as values:
+            values[name] = value
+            self._write(values)
+
+    def _kept(self, name: str, make: Callable[[], object]) -> Any:
+        with self._locked() as values:
+            if name not in values:
+                values[name] = make()
+                self._write(values)
+            return values[name]
+
+    @contextmanager
+    def _locked(self) -> Iterator[dict[str, Any]]:
+        with open(self._path.with_suffix(".lock"), "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield json.loads(self._path.read_text("utf-8")) if self._path.exists() else {}
+
+    def _write(self, values: dict[str, Any]) -> None:
+        write_private(self._path, json.dumps(values, indent=1).encode())
