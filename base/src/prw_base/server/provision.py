@@ -18,6 +18,8 @@ OWNER: Final = "prw_owner"
 MIGRATOR: Final = "prw_migrator"
 RESOLVER_DATABASE: Final = "prw_resolver"
 RESOLVER_ROLES: Final = ("resolver_app", "resolver_relay")
+RESOLVER_DEFINER: Final = "resolver_access"
+"""Owns the resolver's functions that must look across tenants, by policies of its own; nobody logs in as it."""
 PRODUCT_DATABASE: Final = "prw_product"
 PRODUCT_ROLES: Final = ("product_app",)
 
@@ -36,6 +38,8 @@ def provision(
     with psycopg.connect(cluster.dsn, autocommit=True) as admin:
         admin.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
         _ensure_roles(admin, cluster, owner, roles)
+        if "resolver_app" in roles:
+            _ensure_definer(admin, owner)
         _ensure_database(admin, database, owner)
         _grant(admin, database, roles)
     dsns = {role: cluster.dsn_for(database, role) for role in roles}
@@ -54,6 +58,13 @@ def _ensure_roles(
         _ensure_login(admin, role, cluster.secrets.password(role))
     member = sql.SQL("GRANT {} TO {}").format(sql.Identifier(owner), sql.Identifier(MIGRATOR))
     admin.execute(member)
+
+
+def _ensure_definer(admin: psycopg.Connection, owner: str) -> None:
+    definer = sql.Identifier(RESOLVER_DEFINER)
+    if not _has_role(admin, RESOLVER_DEFINER):
+        admin.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(definer))
+    admin.execute(sql.SQL("GRANT {} TO {}").format(definer, sql.Identifier(owner)))
 
 
 def _ensure_login(admin: psycopg.Connection, role: str, password: str) -> None:
