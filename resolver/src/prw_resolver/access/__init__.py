@@ -1,0 +1,1 @@
+"""Who is calling: tenants, catalogues, sources, and the machines and persons that operators provision."""

@@ -1,0 +1,1 @@
+"""What collectors hand over: registrations, artifacts, captures and the receipts for them."""

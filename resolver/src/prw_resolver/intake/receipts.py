@@ -1,0 +1,79 @@
+"""What a receipt says, computed from what the rooms below have done with the capture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Final
+
+LAST_STAGE: Final = "identify"
+"""The stage after which every record of a capture has an outcome."""
+
+
+class ReceiptStatus(StrEnum):
+    """How far a capture has come. Accepted never means applied."""
+
+    STORED = "stored"
+    RESOLVING = "resolving"
+    RESOLVED = "resolved"
+    IN_REVIEW = "in_review"
+    REJECTED = "rejected"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordOutcome:
+    """What became of one record; `case_id` and `code` are empty where there is none."""
+
+    record_id: str
+    outcome: str
+    case_id: str = ""
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Which stages of a capture are done, and whether one of them has failed for good."""
+
+    done: frozenset[str] = frozenset()
+    dead: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KeptReceipt:
+    """A receipt's row."""
+
+    receipt_id: str
+    capture_id: str
+    instance_id: str
+    received_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """A receipt as it is answered. `replayed` is True where this very capture had been submitted before."""
+
+    receipt_id: str
+    capture_id: str
+    received_at: datetime
+    status: ReceiptStatus
+    replayed: bool = False
+    records: tuple[RecordOutcome, ...] = ()
+
+
+def status_of(progress: Progress, records: Sequence[RecordOutcome]) -> ReceiptStatus:
+    """How far a capture has come, given its stages and its records' outcomes.
+
+    A stage that failed for good comes first, since an operator must act; before the last stage is done nothing else
+    is final.
+    """
+    if progress.dead:
+        return ReceiptStatus.FAILED
+    if LAST_STAGE not in progress.done:
+        return ReceiptStatus.RESOLVING if progress.done else ReceiptStatus.STORED
+    outcomes = {record.outcome for record in records}
+    if "in_review" in outcomes:
+        return ReceiptStatus.IN_REVIEW
+    return ReceiptStatus.RESOLVED if outcomes - {"rejected"} else ReceiptStatus.REJECTED

@@ -1,0 +1,95 @@
+-- name: stored_sizes
+-- The length of each named artifact that the tenant has stored.
+select sha256, bytes from resolver.artifact where tenant_id = %(tenant_id)s and sha256 = any(%(digests)s);
+
+-- name: find_artifact
+-- The metadata of one stored artifact.
+select sha256, bytes, media_type from resolver.artifact
+where tenant_id = %(tenant_id)s and sha256 = %(sha256)s;
+
+-- name: add_artifact
+-- Record that bytes are verified and durable; twice is once.
+insert into resolver.artifact (tenant_id, sha256, bytes, media_type)
+values (%(tenant_id)s, %(sha256)s, %(bytes)s, %(media_type)s)
+on conflict (tenant_id, sha256) do nothing;
+
+-- name: declare_upload
+-- Record an upload; declared again it is the same one, with the metadata and the time of the last declaration.
+insert into resolver.upload (
+    tenant_id, upload_id, source_id, instance_id, sha256, bytes, media_type, expires_at
+)
+values (
+    %(tenant_id)s, %(upload_id)s, %(source_id)s, %(instance_id)s, %(sha256)s, %(bytes)s, %(media_type)s,
+    clock_timestamp() + %(lifetime)s
+)
+on conflict (tenant_id, upload_id) do update
+set bytes = excluded.bytes, media_type = excluded.media_type, expires_at = excluded.expires_at
+returning expires_at;
+
+-- name: find_upload
+-- An upload of the tenant, and whether it has expired.
+select upload_id, source_id, instance_id, sha256, bytes, media_type, expires_at,
+    expires_at <= clock_timestamp() as expired
+from resolver.upload where tenant_id = %(tenant_id)s and upload_id = %(upload_id)s;
+
+-- name: find_by_key
+-- The capture under an idempotency key, with its receipt.
+select c.body_digest, r.receipt_id, r.capture_id, r.instance_id, r.received_at
+from resolver.capture as c
+inner join resolver.receipt as r on r.tenant_id = c.tenant_id and r.capture_id = c.capture_id
+where c.tenant_id = %(tenant_id)s and c.idempotency_key = %(idempotency_key)s;
+
+-- name: add_capture
+-- Keep a capture; nothing comes back where its key is taken, once whoever took it has committed.
+insert into resolver.capture (
+    tenant_id, capture_id, catalog_id, source_id, worker_id, instance_id, native_record_id, captured_at,
+    idempotency_key, body_digest, adapter_name, adapter_version, config, presence, identity_generation, document
+)
+values (
+    %(tenant_id)s, %(capture_id)s, %(catalog_id)s, %(source_id)s, %(worker_id)s, %(instance_id)s,
+    %(native_record_id)s, %(captured_at)s, %(idempotency_key)s, %(body_digest)s, %(adapter_name)s,
+    %(adapter_version)s, %(config)s, %(presence)s, %(generation)s, %(document)s
+)
+on conflict (tenant_id, idempotency_key) do nothing
+returning received_at;
+
+-- name: add_parts
+-- Keep which artifacts a capture cites.
+insert into resolver.capture_part (tenant_id, capture_id, role, ordinal, sha256, cites_sha256)
+select %(tenant_id)s, %(capture_id)s, part.role, part.ordinal - 1, part.sha256, part.cites
+from unnest(%(roles)s::text [], %(digests)s::text [], %(cites)s::text [])
+with ordinality as part (role, sha256, cites, ordinal);
+
+-- name: add_receipt
+-- Give a capture its receipt.
+insert into resolver.receipt (tenant_id, receipt_id, capture_id, instance_id, received_at)
+values (%(tenant_id)s, %(receipt_id)s, %(capture_id)s, %(instance_id)s, %(received_at)s);
+
+-- name: find_receipts
+-- Those of the named receipts that are the tenant's.
+select receipt_id, capture_id, instance_id, received_at from resolver.receipt
+where tenant_id = %(tenant_id)s and receipt_id = any(%(receipt_ids)s);
+
+-- name: receipts_elsewhere
+-- Which of the named receipts are another tenant's.
+select found as receipt_id from resolver.receipts_elsewhere(%(receipt_ids)s) as found;
+
+-- name: put_instance
+-- Record an instance as it last described itself.
+insert into resolver.collector_instance (
+    tenant_id, instance_id, worker_id, version, runtime, runtime_kind, execution_region, egress, targets,
+    capabilities
+)
+values (
+    %(tenant_id)s, %(instance_id)s, %(worker_id)s, %(version)s, %(runtime)s, %(runtime_kind)s,
+    %(execution_region)s, %(egress)s, %(targets)s, %(capabilities)s
+)
+on conflict (tenant_id, instance_id) do update
+set worker_id = excluded.worker_id, version = excluded.version, runtime = excluded.runtime,
+    runtime_kind = excluded.runtime_kind, execution_region = excluded.execution_region, egress = excluded.egress,
+    targets = excluded.targets, capabilities = excluded.capabilities, updated_at = clock_timestamp();
+
+-- name: find_capture
+-- A capture's row with its normalised document.
+select capture_id, catalog_id, worker_id, identity_generation, document
+from resolver.capture where tenant_id = %(tenant_id)s and capture_id = %(capture_id)s;

@@ -1,0 +1,1 @@
+"""The resolver's schema, one plain SQL file a step."""
