@@ -1,0 +1,1 @@
+"""Fetching: guarded, polite, bounded GET requests whose complete answers become parts."""

@@ -1,0 +1,52 @@
+"""What charset a source declared, and which one its bytes are read in (the WHATWG order: BOM, header, document)."""
+
+from __future__ import annotations
+
+from w3lib.encoding import (
+    html_body_declared_encoding,
+    http_content_type_encoding,
+    read_bom,
+    resolve_encoding,
+)
+
+_HEAD = 4096
+_WITH_BOM = {"utf-8": "utf-8-sig", "utf-16-be": "utf-16", "utf-16-le": "utf-16"}
+_WITH_BOM |= {"utf-32-be": "utf-32", "utf-32-le": "utf-32"}
+
+
+def declared(content_type: str | None, body: bytes, media_type: str) -> str | None:
+    """The label that the source declared: in the header first, then in the document itself."""
+    label = http_content_type_encoding(content_type)
+    if label is None and _is_markup(media_type):
+        label = html_body_declared_encoding(body[:_HEAD])
+    return label
+
+
+def used(label: str | None, body: bytes, media_type: str) -> str | None:
+    """The Python codec that reads the body; None for bytes that are no text.
+
+    Labels mean what browsers take them to mean, so ``iso-8859-1`` is read as ``cp1252``.
+    """
+    marked, _ = read_bom(body)
+    if marked is not None:
+        return _WITH_BOM.get(marked, marked)
+    codec = None if label is None else resolve_encoding(label)
+    if codec is not None:
+        return codec
+    return _guess(body) if _is_text(media_type) else None
+
+
+def _guess(body: bytes) -> str:
+    try:
+        body.decode("utf-8")
+    except UnicodeDecodeError:
+        return "cp1252"
+    return "utf-8"
+
+
+def _is_markup(media_type: str) -> bool:
+    return media_type.endswith(("html", "xml")) or media_type == "text/plain"
+
+
+def _is_text(media_type: str) -> bool:
+    return media_type.startswith("text/") or media_type.endswith(("json", "xml", "javascript"))

@@ -1,0 +1,88 @@
+"""Content-addressed files: a file's name is the SHA-256 of its bytes, and it appears whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+
+class BlobDamaged(Exception):
+    """A file does not hold the bytes that its name says."""
+
+
+class BlobMissing(LookupError):
+    """The spool has no such bytes."""
+
+
+class Blobs:
+    """A folder of blobs that many processes may write at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+
+    def path(self, sha256: str) -> Path:
+        """Where those bytes are kept."""
+        return self._folder / sha256[:2] / sha256
+
+    def put(self, body: bytes) -> str:
+        """Keep the bytes durably and return their SHA-256; keeping them twice is harmless."""
+        sha256 = hashlib.sha256(body).hexdigest()
+        path = self.path(sha256)
+        if not self._is_whole(path, len(body)):
+            self._write(path, body)
+        return sha256
+
+    def get(self, sha256: str) -> bytes:
+        """The bytes; raises `BlobMissing`, or `BlobDamaged` when they are not what the name says."""
+        try:
+            body = self.path(sha256).read_bytes()
+        except FileNotFoundError as missing:
+            raise BlobMissing(sha256) from missing
+        if hashlib.sha256(body).hexdigest() != sha256:
+            raise BlobDamaged(f"{self.path(sha256)} does not hold the bytes that its name says")
+        return body
+
+    def _is_whole(self, path: Path, size: int) -> bool:
+        try:
+            return path.stat().st_size == size
+        except FileNotFoundError:
+            return False
+
+    def _write(self, path: Path, body: bytes) -> None:
+        if not path.parent.is_dir():
+            path.parent.mkdir(exist_ok=True)
+            _sync_folder(self._folder)
+        # the name starts with a dot and is random: a crash leaves it behind, and nothing reads it
+        temporary = path.parent / f".{path.name[:8]}.{secrets.token_hex(8)}"
+        try:
+            _write_synced(temporary, body)
+            self._publish(temporary, path, len(body))
+        finally:
+            temporary.unlink(missing_ok=True)
+        _sync_folder(path.parent)
+
+    def _publish(self, temporary: Path, path: Path, size: int) -> None:
+        with contextlib.suppress(FileExistsError):
+            os.link(temporary, path)
+            return
+        if not self._is_whole(path, size):
+            temporary.replace(path)
+
+
+def _write_synced(path: Path, body: bytes) -> None:
+    with path.open("xb") as file:
+        file.write(body)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,93 @@
+"""A spool as one folder: its ledger, blobs and checkpoints, and the lock that one run of a source holds."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import hashlib
+import os
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from prw_sdk.evidence import Capture
+from prw_sdk.spool import codec
+from prw_sdk.spool.blobs import Blobs
+from prw_sdk.spool.checkpoints import Checkpoints
+from prw_sdk.spool.ledger import Ledger
+from prw_sdk.spool.model import KeptCapture
+from prw_sdk.spool.sqlite import SpoolUnusable, SqliteFile
+
+_LEDGER = "ledger.sqlite"
+_POLL = 0.2
+
+
+class Spool:
+    """Everything that a collector keeps, in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        folder.mkdir(parents=True, exist_ok=True)
+        self._file = SqliteFile(folder / _LEDGER)
+        self.ledger = Ledger(self._file)
+        self.checkpoints = Checkpoints(self._file)
+        self.blobs = Blobs(folder / "blobs")
+
+    @classmethod
+    def existing(cls, folder: Path) -> Spool:
+        """The spool in that folder; raises `SpoolUnusable` where there is none, rather than making an empty one."""
+        if not (folder / _LEDGER).is_file():
+            raise SpoolUnusable(f"{folder} holds no spool: collect into it first")
+        return cls(folder)
+
+    def close(self) -> None:
+        """Close the ledger."""
+        self._file.close()
+
+    def capture(self, kept: KeptCapture) -> Capture:
+        """A kept capture with its bytes."""
+        return codec.decode(kept.body, self.blobs.get)
+
+    @asynccontextmanager
+    async def turn(
+        self, tenant: str, source_id: str, waiting: Callable[[], None]
+    ) -> AsyncIterator[bool]:
+        """Hold the one turn of a source; True where another process held it first.
+
+        The lock is the kernel's, so it ends with its holder, however that ends. `waiting` is called once if the
+        turn is taken.
+        """
+        name = hashlib.sha256(f"{tenant}\0{source_id}".encode()).hexdigest()[:32]
+        folder = self.folder / "turns"
+        folder.mkdir(exist_ok=True)
+        descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            waited = await _locked(descriptor, waiting)
+            yield waited
+        finally:
+            os.close(descriptor)
+
+
+async def _locked(descriptor: int, waiting: Callable[[], None]) -> bool:
+    if _try_lock(descriptor):
+        return False
+    waiting()
+    # the holder is another process, which tells nobody when it ends; only asking again finds out
+    async for _ in _ticks():
+        if _try_lock(descriptor):
+            break
+    return True
+
+
+async def _ticks() -> AsyncIterator[None]:
+    while True:
+        yield
+        await asyncio.sleep(_POLL)
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

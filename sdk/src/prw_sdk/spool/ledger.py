@@ -1,0 +1,186 @@
+"""The ledger: what became of every item, which captures are kept, and how far they have come.
+
+Many processes may use one ledger. Every change is one short transaction, and a verdict is given only on the version
+of the item that it was formed on, so that late work cannot overwrite newer work.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import datetime
+
+from prw_sdk.spool.model import (
+    CaptureState,
+    Item,
+    ItemKey,
+    KeptCapture,
+    NewCapture,
+    Outcome,
+    Run,
+    Verdict,
+    from_text,
+    to_text,
+)
+from prw_sdk.spool.sqlite import SqliteFile, statements
+
+_SQL = statements("ledger.sql")
+_PAGE = 200
+
+
+class Ledger:
+    """The items, runs and captures of a spool."""
+
+    def __init__(self, file: SqliteFile) -> None:
+        self._file = file
+
+    def begin_run(self, tenant: str, source_id: str, now: datetime) -> Run:
+        """Take up the unfinished run of a source, or begin the next one."""
+        source = {"tenant": tenant, "source_id": source_id}
+        with self._file.writing() as connection:
+            open_run = connection.execute(_SQL["unfinished_run"], source).fetchone()
+            if open_run is not None:
+                return Run(tenant, source_id, open_run["generation"], resumed=True)
+            last = connection.execute(_SQL["last_generation"], source).fetchone()["generation"]
+            connection.execute(
+                _SQL["start_run"], source | {"generation": last + 1, "now": to_text(now)}
+            )
+            return Run(tenant, source_id, last + 1, resumed=False)
+
+    def last_generation(self, tenant: str, source_id: str) -> int:
+        """The newest generation of a source; 0 where it was never run."""
+        row = self._one("last_generation", {"tenant": tenant, "source_id": source_id})
+        return 0 if row is None else int(row["generation"])
+
+    def is_unfinished(self, tenant: str, source_id: str) -> bool:
+        """Whether a run of that source has not ended."""
+        return self._one("unfinished_run", {"tenant": tenant, "source_id": source_id}) is not None
+
+    def finish_run(self, run: Run, now: datetime) -> None:
+        """End a run: everything that it planned is terminal or put off."""
+        values = {"tenant": run.tenant, "source_id": run.source_id, "generation": run.generation}
+        with self._file.writing() as connection:
+            connection.execute(_SQL["finish_run"], values | {"now": to_text(now)})
+
+    def item(self, key: ItemKey) -> Item | None:
+        """The item's row, if it ever had a verdict."""
+        row = self._one("find_item", asdict(key))
+        return None if row is None else _item(row)
+
+    def settle(self, expected: int, item: Item, capture: NewCapture | None = None) -> bool:
+        """Give an item its verdict together with its capture, in one transaction.
+
+        `expected` is the version that the verdict was formed on (`model.NEVER_SETTLED` for none). False, and nothing
+        changed, if somebody settled the item meanwhile.
+        """
+        identity = asdict(item.key) | {"generation": item.generation}
+        with self._file.writing() as connection:
+            values = identity | _verdict_values(item) | {"expected": expected}
+            if connection.execute(_SQL["settle_item"], values).rowcount != 1:
+                return False
+            if capture is not None:
+                kept = {"captured_at": to_text(capture.captured_at), "body": capture.body}
+                connection.execute(_SQL["keep_capture"], identity | kept)
+            return True
+
+    def due(self, tenant: str, source_id: str, now: datetime, limit: int = _PAGE) -> list[Item]:
+        """Items that were put off and whose time has come."""
+        values = {"tenant": tenant, "source_id": source_id, "now": to_text(now), "limit": limit}
+        return [_item(row) for row in self._all("due_items", values)]
+
+    def troubled(self, limit: int = _PAGE) -> list[Item]:
+        """Items that are put off or set aside."""
+        return [_item(row) for row in self._all("troubled_items", {"limit": limit})]
+
+    def revive(self, source_id: str | None, native_id: str | None, now: datetime) -> int:
+        """Give what was put off, set aside or refused another chance; how many items and captures that were."""
+        values = {"source_id": source_id, "native_id": native_id, "now": to_text(now)}
+        with self._file.writing() as connection:
+            items = connection.execute(_SQL["revive_items"], values).rowcount
+            return items + connection.execute(_SQL["revive_captures"], values).rowcount
+
+    def kept(self, after: int = 0, limit: int = _PAGE) -> list[KeptCapture]:
+        """A page of the captures that are still to be sent, oldest first, from after that row."""
+        rows = self._all("kept_captures", {"after": after, "limit": limit})
+        return [_kept(row) for row in rows]
+
+    def captures(self) -> Iterator[KeptCapture]:
+        """Every capture, oldest first."""
+        after = 0
+        while page := self._all("all_captures", {"after": after, "limit": _PAGE}):
+            yield from map(_kept, page)
+            after = page[-1]["row"]
+
+    def mark_submitted(self, row: int, receipt_id: str) -> None:
+        """Note the receipt of a capture."""
+        with self._file.writing() as connection:
+            connection.execute(_SQL["mark_submitted"], {"row": row, "receipt_id": receipt_id})
+
+    def mark_refused(self, row: int, code: str, error: str) -> None:
+        """Note that the resolver will not take a capture."""
+        with self._file.writing() as connection:
+            connection.execute(_SQL["mark_refused"], {"row": row, "code": code, "error": error})
+
+    def outcomes(self, tenant: str | None = None) -> dict[tuple[str, Outcome], int]:
+        """How many items of each source have each outcome, of one tenant or of all."""
+        rows = self._all("count_outcomes", {"tenant": tenant})
+        return {(row["source_id"], Outcome(row["outcome"])): row["n"] for row in rows}
+
+    def states(self) -> dict[tuple[str, CaptureState], int]:
+        """How many captures of each source are in each state."""
+        rows = self._all("count_captures", {})
+        return {(row["source_id"], CaptureState(row["state"])): row["n"] for row in rows}
+
+    def _one(self, name: str, values: Mapping[str, object]) -> sqlite3.Row | None:
+        with self._file.reading() as connection:
+            row: sqlite3.Row | None = connection.execute(_SQL[name], values).fetchone()
+            return row
+
+    def _all(self, name: str, values: Mapping[str, object]) -> list[sqlite3.Row]:
+        with self._file.reading() as connection:
+            return connection.execute(_SQL[name], values).fetchall()
+
+
+def _verdict_values(item: Item) -> dict[str, object]:
+    verdict = item.verdict
+    return {
+        "url": item.url,
+        "outcome": verdict.outcome.value,
+        "code": verdict.code,
+        "error": verdict.error,
+        "attempts": verdict.attempts,
+        "retry_at": None if verdict.retry_at is None else to_text(verdict.retry_at),
+        "fingerprint": verdict.fingerprint,
+        "now": to_text(item.updated_at),
+    }
+
+
+def _key(row: sqlite3.Row) -> ItemKey:
+    return ItemKey(row["tenant"], row["source_id"], row["native_id"])
+
+
+def _item(row: sqlite3.Row) -> Item:
+    verdict = Verdict(
+        outcome=Outcome(row["outcome"]),
+        code=row["code"],
+        error=row["error"],
+        retry_at=None if row["retry_at"] is None else from_text(row["retry_at"]),
+        fingerprint=row["fingerprint"],
+        attempts=row["attempts"],
+    )
+    updated = from_text(row["updated_at"])
+    return Item(_key(row), row["url"], verdict, row["version"], row["generation"], updated)
+
+
+def _kept(row: sqlite3.Row) -> KeptCapture:
+    return KeptCapture(
+        row=row["row"],
+        key=_key(row),
+        captured_at=from_text(row["captured_at"]),
+        body=row["body"],
+        state=CaptureState(row["state"]),
+        receipt_id=row["receipt_id"],
+        code=row["code"],
+        error=row["error"],
+    )

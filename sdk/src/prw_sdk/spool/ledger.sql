@@ -1,0 +1,120 @@
+-- name: unfinished_run
+-- The run of a source that an earlier process left unfinished.
+SELECT generation FROM runs
+WHERE tenant = :tenant AND source_id = :source_id AND finished_at IS NULL;
+
+-- name: last_generation
+-- The newest generation of a source, 0 where there is none.
+SELECT coalesce(max(generation), 0) AS generation FROM runs
+WHERE tenant = :tenant AND source_id = :source_id;
+
+-- name: start_run
+-- Begin a generation.
+INSERT INTO runs (tenant, source_id, generation, started_at)
+VALUES (:tenant, :source_id, :generation, :now);
+
+-- name: finish_run
+-- End a generation; a second end changes nothing.
+UPDATE runs SET finished_at = :now
+WHERE tenant = :tenant AND source_id = :source_id AND generation = :generation
+  AND finished_at IS NULL;
+
+-- name: find_item
+-- One item by its identity.
+SELECT * FROM items
+WHERE tenant = :tenant AND source_id = :source_id AND native_id = :native_id;
+
+-- name: settle_item
+-- Give an item its verdict, if nobody gave it a newer one meanwhile.
+INSERT INTO items (tenant, source_id, native_id, url, outcome, code, error, attempts, retry_at,
+                   fingerprint, generation, version, updated_at)
+SELECT :tenant, :source_id, :native_id, :url, :outcome, :code, :error, :attempts, :retry_at,
+       :fingerprint, :generation, 1, :now
+WHERE :expected = 0 OR EXISTS (
+    SELECT 1 FROM items
+    WHERE tenant = :tenant AND source_id = :source_id AND native_id = :native_id)
+ON CONFLICT (tenant, source_id, native_id) DO UPDATE
+SET url = excluded.url, outcome = excluded.outcome, code = excluded.code, error = excluded.error,
+    attempts = excluded.attempts, retry_at = excluded.retry_at,
+    fingerprint = excluded.fingerprint, generation = excluded.generation,
+    version = items.version + 1, updated_at = excluded.updated_at
+WHERE items.version = :expected;
+
+-- name: keep_capture
+-- Keep the capture of an item.
+INSERT INTO captures (tenant, source_id, native_id, captured_at, generation, body)
+VALUES (:tenant, :source_id, :native_id, :captured_at, :generation, :body);
+
+-- name: due_items
+-- Items that were put off and whose time has come, the longest waiting first.
+SELECT * FROM items
+WHERE tenant = :tenant AND source_id = :source_id AND retry_at <= :now
+ORDER BY retry_at, native_id LIMIT :limit;
+
+-- name: troubled_items
+-- Items that are put off or set aside, of every tenant and source.
+SELECT * FROM items WHERE outcome IN ('retry_at', 'poison')
+ORDER BY tenant, source_id, native_id LIMIT :limit;
+
+-- name: revive_items
+-- Give items that were put off or set aside a new budget, at once.
+UPDATE items
+SET outcome = 'retry_at', retry_at = :now, attempts = 0, version = version + 1, updated_at = :now
+WHERE outcome IN ('poison', 'retry_at')
+  AND (:source_id IS NULL OR source_id = :source_id)
+  AND (:native_id IS NULL OR native_id = :native_id);
+
+-- name: revive_captures
+-- Let captures that the resolver refused be sent once more.
+UPDATE captures SET state = 'kept', code = NULL, error = NULL
+WHERE state = 'refused'
+  AND (:source_id IS NULL OR source_id = :source_id)
+  AND (:native_id IS NULL OR native_id = :native_id);
+
+-- name: kept_captures
+-- A page of captures that are still to be sent, oldest first.
+SELECT * FROM captures WHERE state = 'kept' AND row > :after ORDER BY row LIMIT :limit;
+
+-- name: all_captures
+-- A page of all captures, oldest first.
+SELECT * FROM captures WHERE row > :after ORDER BY row LIMIT :limit;
+
+-- name: mark_submitted
+-- Note the receipt of a capture; a second receipt for it changes nothing.
+UPDATE captures SET state = 'submitted', receipt_id = :receipt_id, code = NULL, error = NULL
+WHERE row = :row AND state <> 'submitted';
+
+-- name: mark_refused
+-- Note that the resolver refused a capture for good.
+UPDATE captures SET state = 'refused', code = :code, error = :error
+WHERE row = :row AND state = 'kept';
+
+-- name: count_outcomes
+-- How many items of each source have each outcome.
+SELECT source_id, outcome, count(*) AS n FROM items
+WHERE :tenant IS NULL OR tenant = :tenant
+GROUP BY source_id, outcome
+ORDER BY source_id, outcome;
+
+-- name: count_captures
+-- How many captures of each source are in each state.
+SELECT source_id, state, count(*) AS n FROM captures GROUP BY source_id, state
+ORDER BY source_id, state;
+
+-- name: find_checkpoint
+-- One checkpoint.
+SELECT revision, state FROM checkpoints
+WHERE tenant = :tenant AND source_id = :source_id AND adapter = :adapter
+  AND partition = :partition;
+
+-- name: first_checkpoint
+-- Persist a checkpoint where there is none.
+INSERT INTO checkpoints (tenant, source_id, adapter, partition, revision, state, updated_at)
+VALUES (:tenant, :source_id, :adapter, :partition, 1, :state, :now)
+ON CONFLICT DO NOTHING;
+
+-- name: next_checkpoint
+-- Advance a checkpoint from the revision that the run had loaded.
+UPDATE checkpoints SET revision = revision + 1, state = :state, updated_at = :now
+WHERE tenant = :tenant AND source_id = :source_id AND adapter = :adapter
+  AND partition = :partition AND revision = :expected;

@@ -1,0 +1,160 @@
+"""The values of the spool, and the pure rules about what an item becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+NEVER_SETTLED = 0
+"""The version of an item that has no row yet."""
+
+_FIRST_RETRY = timedelta(minutes=1)
+_LAST_RETRY = timedelta(hours=24)
+_LONGEST_ERROR = 1000
+
+
+class Outcome(StrEnum):
+    """What became of an item. All but `RETRY_AT` are terminal; `POISON` waits for a person."""
+
+    STORED = "stored"
+    UNCHANGED = "unchanged"
+    ABSENT = "absent"
+    REJECTED = "rejected"
+    RETRY_AT = "retry_at"
+    POISON = "poison"
+
+
+class CaptureState(StrEnum):
+    """How far a kept capture has come; `REFUSED` is the resolver's answer, and waits for a person."""
+
+    KEPT = "kept"
+    SUBMITTED = "submitted"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class ItemKey:
+    """The stable identity of a source item; unique in the ledger."""
+
+    tenant: str
+    source_id: str
+    native_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What one attempt at an item came to.
+
+    `code` is a stable upper-case reason, `error` a sanitised sentence, `fingerprint` a digest of everything that a
+    capture of the item would hold; `attempts` counts failed attempts in a row.
+    """
+
+    outcome: Outcome
+    code: str | None = None
+    error: str | None = None
+    retry_at: datetime | None = None
+    fingerprint: str | None = None
+    attempts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A row of the ledger. `version` grows with every verdict; `generation` is the run that gave the last one."""
+
+    key: ItemKey
+    url: str
+    verdict: Verdict
+    version: int
+    generation: int
+    updated_at: datetime
+
+    def is_settled_in(self, generation: int, now: datetime) -> bool:
+        """Whether that run, or a later one, has nothing more to do for this item now."""
+        if self.verdict.outcome is Outcome.POISON:
+            return True
+        if self.verdict.outcome is Outcome.RETRY_AT:
+            return self.verdict.retry_at is not None and self.verdict.retry_at > now
+        return self.generation >= generation
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One generation of a source's plan; `resumed` where an earlier process left it unfinished."""
+
+    tenant: str
+    source_id: str
+    generation: int
+    resumed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewCapture:
+    """A capture about to be kept: its identity in time, and its canonical JSON."""
+
+    captured_at: datetime
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCapture:
+    """A capture in the spool. `row` orders captures by when they were kept."""
+
+    row: int
+    key: ItemKey
+    captured_at: datetime
+    body: bytes
+    state: CaptureState
+    receipt_id: str | None = None
+    code: str | None = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointKey:
+    """A checkpoint names adapter, source and partition."""
+
+    tenant: str
+    source_id: str
+    adapter: str
+    partition: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SavedCheckpoint:
+    """A checkpoint as it is persisted; `revision` is 0 where there is none yet."""
+
+    key: CheckpointKey
+    revision: int
+    state: Mapping[str, object]
+
+
+def after_failure(
+    failed: Verdict, earlier: Verdict | None, budget: int, wait: timedelta | None, now: datetime
+) -> Verdict:
+    """Put an item off until a time that grows with each failure, or set it aside once its budget is spent."""
+    attempts = 1 + (0 if earlier is None else earlier.attempts)
+    fingerprint = None if earlier is None else earlier.fingerprint
+    noted = replace(failed, attempts=attempts, fingerprint=fingerprint)
+    if attempts >= budget:
+        return replace(noted, outcome=Outcome.POISON, retry_at=None)
+    backoff = min(_FIRST_RETRY * 2 ** (attempts - 1), _LAST_RETRY)
+    asked = wait if wait is not None else timedelta()
+    return replace(noted, outcome=Outcome.RETRY_AT, retry_at=now + max(backoff, asked))
+
+
+def sanitised(message: str) -> str:
+    """An error as one line of bounded length, with nothing unprintable in it."""
+    line = " ".join(message.split())
+    return "".join(c for c in line if c.isprintable())[:_LONGEST_ERROR]
+
+
+def to_text(moment: datetime) -> str:
+    """A moment as the ledger keeps it: UTC with microseconds, so that text order is time order."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def from_text(text: str) -> datetime:
+    """The moment of a ledger's text."""
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)

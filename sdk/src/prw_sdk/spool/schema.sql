@@ -1,0 +1,65 @@
+-- The ledger of a spool. Times are text in UTC with microseconds, so that text order is time order.
+
+-- version: 1
+CREATE TABLE runs (
+    tenant      TEXT NOT NULL,
+    source_id   TEXT NOT NULL,
+    generation  INTEGER NOT NULL CHECK (generation > 0),
+    started_at  TEXT NOT NULL,
+    finished_at TEXT,
+    PRIMARY KEY (tenant, source_id, generation)
+) STRICT, WITHOUT ROWID;
+
+-- at most one unfinished run a source
+CREATE UNIQUE INDEX runs_unfinished ON runs (tenant, source_id) WHERE finished_at IS NULL;
+
+CREATE TABLE items (
+    tenant      TEXT NOT NULL,
+    source_id   TEXT NOT NULL,
+    native_id   TEXT NOT NULL,
+    url         TEXT NOT NULL,
+    outcome     TEXT NOT NULL
+        CHECK (outcome IN ('stored', 'unchanged', 'absent', 'rejected', 'retry_at', 'poison')),
+    code        TEXT,
+    error       TEXT,
+    attempts    INTEGER NOT NULL CHECK (attempts >= 0),
+    retry_at    TEXT CHECK ((retry_at IS NOT NULL) = (outcome = 'retry_at')),
+    fingerprint TEXT,
+    generation  INTEGER NOT NULL,
+    version     INTEGER NOT NULL CHECK (version > 0),
+    updated_at  TEXT NOT NULL,
+    PRIMARY KEY (tenant, source_id, native_id)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX items_due ON items (tenant, source_id, retry_at) WHERE retry_at IS NOT NULL;
+
+CREATE TABLE captures (
+    row         INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant      TEXT NOT NULL,
+    source_id   TEXT NOT NULL,
+    native_id   TEXT NOT NULL,
+    captured_at TEXT NOT NULL,
+    generation  INTEGER NOT NULL,
+    body        BLOB NOT NULL,
+    state       TEXT NOT NULL DEFAULT 'kept' CHECK (state IN ('kept', 'submitted', 'refused')),
+    receipt_id  TEXT,
+    code        TEXT,
+    error       TEXT,
+    CHECK ((state = 'submitted') = (receipt_id IS NOT NULL)),
+    UNIQUE (tenant, source_id, native_id, captured_at),
+    -- one run keeps one capture of an item, however often it is interrupted
+    UNIQUE (tenant, source_id, native_id, generation)
+) STRICT;
+
+CREATE INDEX captures_kept ON captures (row) WHERE state = 'kept';
+
+CREATE TABLE checkpoints (
+    tenant     TEXT NOT NULL,
+    source_id  TEXT NOT NULL,
+    adapter    TEXT NOT NULL,
+    partition  TEXT NOT NULL,
+    revision   INTEGER NOT NULL CHECK (revision > 0),
+    state      BLOB NOT NULL,
+    updated_at TEXT NOT NULL,
+    PRIMARY KEY (tenant, source_id, adapter, partition)
+) STRICT, WITHOUT ROWID;
