@@ -1,0 +1,304 @@
+"""The three services of the collector's boundary: translate, call one use case, translate back."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import grpc
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.struct_pb2 import ListValue, Struct, Value
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from prw.collector.v1 import (
+    artifact_service_pb2 as artifacts_pb,
+)
+from prw.collector.v1 import (
+    artifact_service_pb2_grpc as artifacts_grpc,
+)
+from prw.collector.v1 import (
+    capture_service_pb2 as captures_pb,
+)
+from prw.collector.v1 import (
+    capture_service_pb2_grpc as captures_grpc,
+)
+from prw.collector.v1 import (
+    collector_service_pb2 as collectors_pb,
+)
+from prw.collector.v1 import (
+    collector_service_pb2_grpc as collectors_grpc,
+)
+from prw.collector.v1 import evidence_pb2 as pb
+from prw.errors import Code, PrwError
+from prw_base.principal import current
+from prw_resolver.intake import service, uploads
+from prw_resolver.intake.model import Declared, Instance, Submission, SubmittedPart
+from prw_resolver.intake.receipts import Receipt, ReceiptStatus
+from prw_resolver.intake.service import Intake, Registered
+from prw_resolver.objects.model import ObjectMeta
+from prw_sdk.evidence import AdapterVersion, Citation, Egress, Presence, Region
+
+_PRESENCE: Final = {
+    pb.PRESENCE_PRESENT: Presence.PRESENT,
+    pb.PRESENCE_ABSENT: Presence.ABSENT,
+}
+_RUNTIME_KIND: Final = {
+    collectors_pb.RUNTIME_KIND_UNSPECIFIED: "",
+    collectors_pb.RUNTIME_KIND_LONG_RUNNING: "long-running",
+    collectors_pb.RUNTIME_KIND_SCHEDULED: "scheduled",
+}
+_STATUS: Final = {
+    ReceiptStatus.STORED: pb.RECEIPT_STATUS_STORED,
+    ReceiptStatus.RESOLVING: pb.RECEIPT_STATUS_RESOLVING,
+    ReceiptStatus.RESOLVED: pb.RECEIPT_STATUS_RESOLVED,
+    ReceiptStatus.IN_REVIEW: pb.RECEIPT_STATUS_IN_REVIEW,
+    ReceiptStatus.REJECTED: pb.RECEIPT_STATUS_REJECTED,
+    ReceiptStatus.FAILED: pb.RECEIPT_STATUS_FAILED,
+}
+
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class CollectorService(collectors_grpc.CollectorServiceServicer):
+    """Registration of collector instances."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+
+    async def Register(
+        self, request: collectors_pb.RegisterRequest, context: Context
+    ) -> collectors_pb.RegisterResponse:
+        instance = _to_instance(request)
+        registered = await service.register(self._intake, current(), instance)
+        return _from_registered(registered)
+
+
+class ArtifactService(artifacts_grpc.ArtifactServiceServicer):
+    """Upload of evidence bytes."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+
+    async def DeclareUpload(
+        self, request: artifacts_pb.DeclareUploadRequest, context: Context
+    ) -> artifacts_pb.DeclareUploadResponse:
+        meta = ObjectMeta(request.sha256, request.bytes, request.media_type)
+        declared = await uploads.declare(self._intake, current(), request.source_id, meta)
+        return _from_declared(declared)
+
+    async def PutArtifact(
+        self,
+        request_iterator: AsyncIterator[artifacts_pb.PutArtifactRequest],
+        context: Context,
+    ) -> artifacts_pb.PutArtifactResponse:
+        upload_id = await _upload_id(request_iterator)
+        chunks = _chunks(request_iterator)
+        stored = await uploads.put(self._intake, current(), upload_id, chunks)
+        return artifacts_pb.PutArtifactResponse(
+            sha256=stored.sha256, status=artifacts_pb.ARTIFACT_STATUS_STORED
+        )
+
+
+async def _upload_id(messages_in: AsyncIterator[artifacts_pb.PutArtifactRequest]) -> str:
+    async for message in messages_in:
+        if message.WhichOneof("data") == "upload_id":
+            return message.upload_id
+        break
+    raise PrwError(Code.VALIDATION_FAILED, "the first message names the upload", field="upload_id")
+
+
+async def _chunks(
+    messages_in: AsyncIterator[artifacts_pb.PutArtifactRequest],
+) -> AsyncIterator[bytes]:
+    async for message in messages_in:
+        if message.WhichOneof("data") != "chunk":
+            raise PrwError(
+                Code.VALIDATION_FAILED, "only the first message names the upload", field="chunk"
+            )
+        yield message.chunk
+
+
+class CaptureService(captures_grpc.CaptureServiceServicer):
+    """Submission of captures and look-up of receipts."""
+
+    def __init__(self, intake: Intake) -> None:
+        self._intake = intake
+
+    async def SubmitCapture(
+        self, request: captures_pb.SubmitCaptureRequest, context: Context
+    ) -> captures_pb.SubmitCaptureResponse:
+        submission = _to_submission(request.capture)
+        receipt = await service.submit(self._intake, current(), submission)
+        return captures_pb.SubmitCaptureResponse(receipt=_from_receipt(receipt))
+
+    async def GetReceipt(
+        self, request: captures_pb.GetReceiptRequest, context: Context
+    ) -> captures_pb.GetReceiptResponse:
+        [receipt] = await service.get_receipts(self._intake, current(), [request.receipt_id])
+        return captures_pb.GetReceiptResponse(receipt=_from_receipt(receipt))
+
+    async def BatchGetReceipts(
+        self, request: captures_pb.BatchGetReceiptsRequest, context: Context
+    ) -> captures_pb.BatchGetReceiptsResponse:
+        receipts = await service.get_receipts(self._intake, current(), request.receipt_ids)
+        answers = [_from_receipt(receipt) for receipt in receipts]
+        return captures_pb.BatchGetReceiptsResponse(receipts=answers)
+
+
+def _to_instance(request: collectors_pb.RegisterRequest) -> Instance:
+    """The instance that registers."""
+    return Instance(
+        worker_id=request.worker_id,
+        instance_id=request.instance_id,
+        version=request.version,
+        runtime=request.runtime,
+        runtime_kind=_RUNTIME_KIND[request.runtime_kind],
+        execution_region=_region(request.execution_region),
+        egress=_egress(request.egress),
+        targets=tuple(request.targets),
+        capabilities=tuple(request.capabilities),
+    )
+
+
+def _from_registered(value: Registered) -> collectors_pb.RegisterResponse:
+    """The answer to a registration."""
+    lease = Duration()
+    lease.FromTimedelta(value.lease)
+    return collectors_pb.RegisterResponse(
+        instance_id=value.instance_id,
+        lease=lease,
+        tenant_id=value.tenant_id,
+        catalog_id=value.catalog_id,
+        granted_sources=value.granted_sources,
+    )
+
+
+def _from_declared(value: Declared) -> artifacts_pb.DeclareUploadResponse:
+    """The answer to a declaration."""
+    stored, pending = artifacts_pb.ARTIFACT_STATUS_STORED, artifacts_pb.ARTIFACT_STATUS_PENDING
+    return artifacts_pb.DeclareUploadResponse(
+        upload_id=value.upload_id,
+        status=stored if value.stored else pending,
+        expires_at=_timestamp(value.expires_at),
+    )
+
+
+def _to_submission(capture: pb.Capture) -> Submission:
+    """The capture that is submitted; VALIDATION_FAILED where a time or a number has no exact value here."""
+    return Submission(
+        source_id=capture.source_id,
+        native_record_id=capture.native_record_id,
+        captured_at=_moment(capture.captured_at, "capture.captured_at"),
+        adapter=AdapterVersion(capture.adapter.name, capture.adapter.version),
+        config=_object(capture.config),
+        config_digest=capture.config_digest,
+        parts=tuple(_part(part, index) for index, part in enumerate(capture.parts)),
+        presence=_PRESENCE[capture.presence],
+        execution_region=_region(capture.execution_region),
+        egress=_egress(capture.egress),
+    )
+
+
+def _part(part: pb.Part, index: int) -> SubmittedPart:
+    field = f"capture.parts[{index}]"
+    return SubmittedPart(
+        role=part.role,
+        sha256=part.sha256,
+        size=part.bytes,
+        media_type=part.media_type,
+        charset_declared=part.charset_declared or None,
+        charset_used=part.charset_used or None,
+        url_asked=part.url_asked,
+        url_reached=part.url_reached,
+        http_status=part.http_status,
+        headers=tuple((header.name, header.value) for header in part.headers),
+        fetched_at=_moment(part.fetched_at, f"{field}.fetched_at"),
+        cites=_citation(part, field),
+    )
+
+
+def _citation(part: pb.Part, field: str) -> Citation | None:
+    if not part.HasField("cites"):
+        return None
+    at = _moment(part.cites.captured_at, f"{field}.cites.captured_at")
+    return Citation(at, part.cites.sha256)
+
+
+def _from_receipt(value: Receipt) -> pb.Receipt:
+    """A receipt."""
+    outcomes = [
+        pb.RecordOutcome(
+            record_id=record.record_id,
+            outcome=record.outcome,
+            case_id=record.case_id,
+            code=record.code,
+        )
+        for record in value.records
+    ]
+    return pb.Receipt(
+        receipt_id=value.receipt_id,
+        capture_id=value.capture_id,
+        received_at=_timestamp(value.received_at),
+        status=_STATUS[value.status],
+        replayed=value.replayed,
+        records=outcomes,
+    )
+
+
+def _region(region: pb.Region) -> Region:
+    return Region(region.country, region.label, region.declared_by)
+
+
+def _egress(egress: pb.Egress) -> Egress:
+    return Egress(egress.country, egress.verified)
+
+
+def _moment(timestamp: Timestamp, field: str) -> datetime:
+    if timestamp.nanos % 1000:
+        raise _invalid(field, "is finer than a microsecond")
+    try:
+        return timestamp.ToDatetime(tzinfo=UTC)
+    except (ValueError, OverflowError) as outside:
+        raise _invalid(field, "is no moment between the years 1 and 9999") from outside
+
+
+def _timestamp(moment: datetime) -> Timestamp:
+    timestamp = Timestamp()
+    timestamp.FromDatetime(moment)
+    return timestamp
+
+
+def _object(struct: Struct) -> dict[str, object]:
+    return {name: _value(value) for name, value in struct.fields.items()}
+
+
+def _value(value: Value) -> object:
+    match value.WhichOneof("kind"):
+        case "struct_value":
+            return _object(value.struct_value)
+        case "list_value":
+            return _list(value.list_value)
+        case "number_value":
+            return _number(value.number_value)
+        case "string_value":
+            return value.string_value
+        case "bool_value":
+            return value.bool_value
+        case _:
+            return None
+
+
+def _list(values: ListValue) -> list[object]:
+    return [_value(value) for value in values.values]
+
+
+def _number(number: float) -> int:
+    # JSON on this wire knows only doubles, which have no canonical text; whole ones do.
+    if not number.is_integer():
+        raise _invalid("capture.config", "holds a fraction; write such a number as text")
+    return int(number)
+
+
+def _invalid(field: str, message: str) -> PrwError:
+    return PrwError(Code.VALIDATION_FAILED, message, field=field)
