@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from enum import StrEnum
 
+from prw_sdk.adapter import NetFailed
 from prw_sdk.evidence import Part
 
 
@@ -65,7 +66,7 @@ _RECOVERY = {
 }
 
 
-class FetchFailed(Exception):
+class FetchFailed(NetFailed):
     """A GET that gave no usable answer.
 
     `url` is the address asked for (redacted), `status` the HTTP status where there was one, `retry_after` what the

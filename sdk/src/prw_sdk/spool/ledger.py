@@ -105,6 +105,10 @@ class Ledger:
         rows = self._all("kept_captures", {"after": after, "limit": limit})
         return [_kept(row) for row in rows]
 
+    def kept_sources(self) -> list[tuple[str, str]]:
+        """Tenant and source of every capture that is still to be sent."""
+        return [(row["tenant"], row["source_id"]) for row in self._all("kept_sources", {})]
+
     def captures(self) -> Iterator[KeptCapture]:
         """Every capture, oldest first."""
         after = 0

@@ -118,3 +118,7 @@ ON CONFLICT DO NOTHING;
 UPDATE checkpoints SET revision = revision + 1, state = :state, updated_at = :now
 WHERE tenant = :tenant AND source_id = :source_id AND adapter = :adapter
   AND partition = :partition AND revision = :expected;
+
+-- name: kept_sources
+-- The tenants and sources that have captures still to be sent.
+SELECT DISTINCT tenant, source_id FROM captures WHERE state = 'kept' ORDER BY tenant, source_id;

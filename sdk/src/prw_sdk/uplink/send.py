@@ -12,7 +12,7 @@ import binascii
 import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from importlib.metadata import version
 from types import TracebackType
@@ -45,6 +45,7 @@ from prw.collector.v1.evidence_pb2 import (
 )
 from prw.errors import Code, PrwError
 from prw_base.faults import fault
+from prw_sdk import evidence
 from prw_sdk.report import Event, EventKind, Watch, unwatched
 from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
 from prw_sdk.spool.folder import Spool
@@ -108,7 +109,12 @@ class Uplink:
     ) -> None:
         await self._channel.close()
 
-    async def register(self, targets: Sequence[str], region: Region, egress: Egress) -> Binding:
+    async def register(
+        self,
+        targets: Sequence[str],
+        region: evidence.Region = evidence.Region(),  # noqa: B008  # frozen, so shared safely
+        egress: evidence.Egress = evidence.Egress(),  # noqa: B008  # frozen, so shared safely
+    ) -> Binding:
         """Record this instance with the sources it will send; raises `PrwError` where one is not granted."""
         who = identity(self._resolver)
         request = RegisterRequest(
@@ -117,8 +123,8 @@ class Uplink:
             version=version("prw-sdk"),
             runtime="local-process",
             runtime_kind=RUNTIME_KIND_SCHEDULED,
-            execution_region=region,
-            egress=egress,
+            execution_region=Region(**asdict(region)),
+            egress=Egress(**asdict(egress)),
             targets=sorted(set(targets)),
             capabilities=["html"],
         )

@@ -1,0 +1,298 @@
+"""The collector's settings: one TOML file, with ``PRW_COLLECT_…`` in the environment above it.
+
+Every error names the field and says what to write.
+"""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
+
+from prw_base.settings import Settings
+from prw_sdk.adapter import Source
+from prw_sdk.collect.run import RunLimits, SourceJob
+from prw_sdk.evidence import Egress, Region
+from prw_sdk.fetch.guard import AddressRules, Endpoint
+from prw_sdk.fetch.http import FetchLimits, NetConfig
+from prw_sdk.fetch.polite import Politeness, user_agent
+from prw_sdk.fetch.retry import RetryPolicy
+from prw_sdk.plugins import Plugins, UnknownAdapter
+from prw_sdk.uplink.call import ResolverAddress
+
+LOCAL_TENANT = "local"
+
+
+class SettingsUnusable(Exception):
+    """The settings cannot be used; the message names file and field, and what to write."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class FetchSection(_Section):
+    """Bounds of fetching: seconds, bytes, attempts of one GET, failed runs of one item."""
+
+    connect_timeout: float = Field(default=10.0, gt=0, le=60)
+    page_timeout: float = Field(default=30.0, gt=0, le=300)
+    max_bytes: int = Field(default=20 * 1024 * 1024, gt=0)
+    max_redirects: int = Field(default=8, ge=0, le=20)
+    attempts: int = Field(default=4, ge=1, le=10)
+    backoff: float = Field(default=1.0, gt=0)
+    backoff_cap: float = Field(default=30.0, gt=0)
+    patience: float = Field(default=60.0, ge=0)
+    item_budget: int = Field(default=5, ge=1, le=100)
+    targets_at_once: int = Field(default=8, ge=1, le=64)
+
+    def limits(self) -> FetchLimits:
+        """The bounds of one page."""
+        return FetchLimits(
+            self.connect_timeout, self.page_timeout, self.max_bytes, self.max_redirects
+        )
+
+    def retry(self) -> RetryPolicy:
+        """How one GET is retried."""
+        return RetryPolicy(self.attempts, self.backoff, self.backoff_cap, self.patience)
+
+
+class RateSection(_Section):
+    """Manners towards each host."""
+
+    per_second: float = Field(default=2.0, gt=0, le=1000)
+    at_once: int = Field(default=2, ge=1, le=64)
+    max_crawl_delay: float = Field(default=60.0, ge=0)
+
+    def manners(self) -> Politeness:
+        """The same, as the fetch layer takes it."""
+        return Politeness(self.per_second, self.at_once, self.max_crawl_delay)
+
+
+class PlaceSection(_Section):
+    """Where the collector runs, and the country that sources see; recorded, and never used as a market."""
+
+    country: str = Field(default="", pattern="^([A-Z]{2})?$")
+    label: str = ""
+    egress_country: str = Field(default="", pattern="^([A-Z]{2})?$")
+
+
+class ResolverSection(_Section):
+    """The resolver to send to. The token comes from `token` or from the file `token_file`."""
+
+    address: str = Field(min_length=3)
+    token: SecretStr | None = None
+    token_file: Path | None = None
+    ca: Path | None = None
+    plaintext: bool = False
+    worker: str | None = None
+    instance: str | None = None
+    at_once: int = Field(default=4, ge=1, le=32)
+
+    def to_address(self) -> ResolverAddress:
+        """The resolver and the credential for it."""
+        return ResolverAddress(
+            address=self.address,
+            token=self._token(),
+            ca=None if self.ca is None else _bytes(self.ca, "resolver.ca"),
+            plaintext=self.plaintext,
+            worker=self.worker,
+            instance=self.instance,
+            at_once=self.at_once,
+        )
+
+    def _token(self) -> Callable[[], str]:
+        if self.token is not None:
+            token = self.token.get_secret_value().strip()
+            return lambda: token
+        path = self.token_file
+        if path is None:
+            raise SettingsUnusable(
+                "resolver: give token_file (or PRW_COLLECT_RESOLVER__TOKEN), "
+                "as made by `prw resolver client provision`"
+            )
+        return lambda: _bytes(path, "resolver.token_file").decode("ascii").strip()
+
+
+class SourceSection(_Section):
+    """One source. `trusted` is for whoever provisions the resolver from the same file; no collector reads it."""
+
+    id: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")
+    adapter: str
+    locale: str = "en_US"
+    currency: str | None = Field(default=None, pattern="^[A-Z]{3}$")
+    trusted: bool = False
+    resolve: Mapping[str, str] = Field(default_factory=dict)
+    allow_private: tuple[str, ...] = ()
+    headers: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
+    settings: Mapping[str, Any] = Field(default_factory=dict)
+
+    @field_validator("resolve")
+    @classmethod
+    def _endpoints(cls, value: Mapping[str, str]) -> Mapping[str, str]:
+        for name, address in value.items():
+            endpoint(name)
+            endpoint(address)
+        return value
+
+    def rules(self) -> AddressRules:
+        """What the source may connect to."""
+        resolve = {endpoint(name): endpoint(to) for name, to in self.resolve.items()}
+        allowed = frozenset(name.lower() for name in self.allow_private)
+        return AddressRules(allowed, MappingProxyType(resolve))
+
+    def credentials(self) -> Mapping[str, Mapping[str, str]]:
+        """Headers by host, with ``env:NAME`` and ``file:PATH`` replaced by what they stand for."""
+        return {
+            host.lower(): {
+                name: _secret(value, f"source {self.id}: headers.{host}.{name}")
+                for name, value in headers.items()
+            }
+            for host, headers in self.headers.items()
+        }
+
+
+class CollectorSettings(Settings):
+    """The whole file."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="forbid", env_prefix="PRW_COLLECT_", env_nested_delimiter="__"
+    )
+    spool: Path = Path("spool")
+    contact: str = Field(
+        default="", description="A mail address or URL where a source can reach the operator."
+    )
+    tenant: str = LOCAL_TENANT
+    fetch: FetchSection = FetchSection()
+    rate: RateSection = RateSection()
+    place: PlaceSection = PlaceSection()
+    resolver: ResolverSection | None = None
+    source: tuple[SourceSection, ...] = ()
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """The environment above the file, which `load` hands over."""
+        return env_settings, init_settings
+
+    def limits(self) -> RunLimits:
+        """The bounds of a run."""
+        fetch = self.fetch
+        return RunLimits(fetch.targets_at_once, fetch.item_budget, self.rate.manners())
+
+    def jobs(self, plugins: Plugins, names: tuple[str, ...] = ()) -> tuple[SourceJob, ...]:
+        """A job for each named source, or for all; raises `SettingsUnusable`."""
+        known = {source.id: source for source in self.source}
+        unknown = [name for name in names if name not in known]
+        if unknown or not known:
+            listed = ", ".join(known) or "none: add a [[source]] table"
+            raise SettingsUnusable(f"no source {', '.join(unknown)} (sources: {listed})")
+        return tuple(self._job(known[name], plugins) for name in names or known)
+
+    def _job(self, section: SourceSection, plugins: Plugins) -> SourceJob:
+        if not self.contact.strip():
+            raise SettingsUnusable(
+                "contact: write a mail address or URL where a source can reach you; "
+                "it goes into the User-Agent"
+            )
+        source, adapter = _adapter_of(section, plugins)
+        return SourceJob(
+            tenant=self.tenant,
+            source=source,
+            adapter=adapter,
+            net=NetConfig(
+                user_agent(self.contact.strip()),
+                section.rules(),
+                self.fetch.limits(),
+                self.fetch.retry(),
+                section.credentials(),
+            ),
+            region=Region(self.place.country, self.place.label),
+            egress=Egress(self.place.egress_country),
+        )
+
+
+def load(path: Path) -> CollectorSettings:
+    """The settings of that file; raises `SettingsUnusable`. Relative paths are taken from the file's folder."""
+    try:
+        values = tomllib.loads(_bytes(path, "--config").decode("utf-8"))
+        settings = CollectorSettings(**values)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise SettingsUnusable(f"{path}: not TOML: {bad}") from bad
+    except ValidationError as bad:
+        raise SettingsUnusable(f"{path}: {explain(bad)}") from bad
+    _refuse_twins(path, settings)
+    return _anchored(settings, path.resolve().parent)
+
+
+def _refuse_twins(path: Path, settings: CollectorSettings) -> None:
+    ids = [source.id for source in settings.source]
+    twins = sorted({name for name in ids if ids.count(name) > 1})
+    if twins:
+        raise SettingsUnusable(f"{path}: source id {', '.join(twins)} is given more than once")
+
+
+def _anchored(settings: CollectorSettings, folder: Path) -> CollectorSettings:
+    changes: dict[str, object] = {"spool": folder / settings.spool}
+    if settings.resolver is not None:
+        paths = {"token_file": settings.resolver.token_file, "ca": settings.resolver.ca}
+        given = {name: folder / path for name, path in paths.items() if path is not None}
+        changes["resolver"] = settings.resolver.model_copy(update=given)
+    return settings.model_copy(update=changes)
+
+
+def _adapter_of(section: SourceSection, plugins: Plugins) -> tuple[Source, Any]:
+    try:
+        adapter = plugins.find(section.adapter)()
+        values = adapter.settings(**section.settings)
+    except UnknownAdapter as unknown:
+        refused = "".join(f"; refused: {problem}" for problem in plugins.problems)
+        raise SettingsUnusable(f"source {section.id}: adapter: {unknown}{refused}") from unknown
+    except ValidationError as bad:
+        raise SettingsUnusable(f"source {section.id}: settings: {explain(bad)}") from bad
+    return Source(section.id, values, section.locale, section.currency), adapter
+
+
+def explain(error: ValidationError) -> str:
+    """Every fault of a validation as ``field: what is wrong``."""
+    return "; ".join(
+        f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"
+        for fault in error.errors(include_url=False, include_input=False)
+    )
+
+
+def endpoint(text: str) -> Endpoint:
+    """``host:port`` as a pair; IPv6 addresses stand in brackets. Raises ValueError."""
+    host, _, port = text.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise ValueError(f"{text!r} is not host:port")
+    return host.strip("[]").lower(), int(port)
+
+
+def _secret(value: str, field: str) -> str:
+    kind, _, rest = value.partition(":")
+    if kind == "file":
+        return _bytes(Path(rest), field).decode("utf-8").strip()
+    if kind != "env":
+        raise SettingsUnusable(f"{field}: write env:NAME or file:PATH; a secret has no place here")
+    if rest not in os.environ:
+        raise SettingsUnusable(f"{field}: the environment has no {rest}")
+    return os.environ[rest]
+
+
+def _bytes(path: Path, field: str) -> bytes:
+    try:
+        return path.expanduser().read_bytes()
+    except OSError as gone:
+        raise SettingsUnusable(f"{field}: {path}: {gone.strerror}") from gone
