@@ -95,11 +95,20 @@ class Fetched:
     parts: tuple[Part, ...]
 
 
+class NetFailed(Exception):
+    """A GET that gave no usable answer. `status` is the source's HTTP status, None where it gave none.
+
+    An adapter catches it only where the plan can go on without the answer; the runner handles every other one.
+    """
+
+    status: int | None = None
+
+
 class Net(Protocol):
     """All the network an adapter has. Limits, retries, robots rules and address guard are in here."""
 
     async def get(self, url: str, *, role: str, accept: str | None = None) -> Part:
-        """Fetch with GET and return the response as a part; raises `prw_sdk.fetch.outcome.FetchFailed`."""
+        """Fetch with GET and return the complete response as a part; raises `NetFailed`."""
         ...
 
 

@@ -82,7 +82,7 @@ def _brought(
     """Run foreign code: whatever it raises is reported, and stops this plugin alone."""
     try:
         return _adapters(manager, point), []
-    except Exception as error:  # a plugin may raise anything at all while it loads
+    except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
         return [], [Problem(point.name, f"could not be loaded: {type(error).__name__}: {error}")]
 
 

@@ -1,0 +1,133 @@
+"""Microdata: the items of a page as nodes, each value with the path of its element (WHATWG HTML, microdata)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from lxml import etree
+
+from prw_plugin_schemaorg.dom import elements, text
+from prw_plugin_schemaorg.nodes import Leaf, Markup, Node, clean, local_name
+from prw_sdk.evidence import Selector, SelectorType
+
+DEEPEST = 40
+MOST_NODES = 20_000
+"""A page whose items refer to each other in circles would have no end of them."""
+
+_SOURCES = ("audio", "embed", "iframe", "img", "source", "track", "video")
+_VALUE_ATTRIBUTE = {
+    **dict.fromkeys(_SOURCES, "src"),
+    **dict.fromkeys(("a", "area", "link"), "href"),
+    "object": "data",
+    "data": "value",
+    "meter": "value",
+    "time": "datetime",
+}
+_PLAIN_TAG = re.compile(r"[a-z][a-z0-9]*")
+
+
+def roots(tree: etree._Element) -> Iterator[Node]:
+    """The items that are no property of another item."""
+    page = _Items(tree)
+    return (page.node(element, 0) for element in page.top)
+
+
+class Paths:
+    """XPaths of elements, from the nearest ancestor whose id is its own."""
+
+    def __init__(self, tree: etree._Element) -> None:
+        self._times = Counter(one.get("id", "") for one in elements(tree, "//*[@id]"))
+
+    def of(self, element: etree._Element) -> str:
+        """An XPath whose first match is the element."""
+        steps: list[str] = []
+        while (parent := element.getparent()) is not None:
+            name = element.get("id", "")
+            if self._times[name] == 1 and not re.search(r"[\"\s]", name):
+                return "/".join((f'//*[@id="{name}"]', *reversed(steps)))
+            steps.append(_step(element))
+            element = parent
+        return "/" + "/".join((_step(element), *reversed(steps)))
+
+
+def _step(element: etree._Element) -> str:
+    tag = str(element.tag) if _PLAIN_TAG.fullmatch(str(element.tag)) else "*"
+    before = element.itersiblings(tag if tag != "*" else etree.Element, preceding=True)
+    return f"{tag}[{1 + sum(1 for _ in before)}]"
+
+
+class _Items:
+    """One pass over the page: which item each property belongs to."""
+
+    def __init__(self, tree: etree._Element) -> None:
+        self.top: list[etree._Element] = []
+        self._paths = Paths(tree)
+        self._left = MOST_NODES
+        self._properties: dict[etree._Element, list[etree._Element]] = {}
+        self._owner: dict[etree._Element, etree._Element | None] = {}
+        self._walk(tree)
+        self._follow_references(tree)
+
+    def _walk(self, tree: etree._Element) -> None:
+        open_items: list[etree._Element] = []
+        for event, element in etree.iterwalk(tree, events=("start", "end")):
+            if event == "end":
+                if open_items and open_items[-1] is element:
+                    open_items.pop()
+                continue
+            self._enter(element, open_items[-1] if open_items else None)
+            if "itemscope" in element.attrib:
+                open_items.append(element)
+
+    def _enter(self, element: etree._Element, owner: etree._Element | None) -> None:
+        if "itemprop" in element.attrib:
+            self._owner[element] = owner
+            if owner is not None:
+                self._properties[owner].append(element)
+        if "itemscope" in element.attrib:
+            self._properties[element] = []
+            if owner is None or "itemprop" not in element.attrib:
+                self.top.append(element)
+
+    def _follow_references(self, tree: etree._Element) -> None:
+        """Add what ``itemref`` names: properties outside the item, in elements named by id."""
+        for item, properties in self._properties.items():
+            for name in item.get("itemref", "").split():
+                for root in elements(tree, "//*[@id=$name]", name=name)[:1]:
+                    within = set(root.iter())
+                    properties.extend(one for one in root.iter() if self._is_loose(one, within))
+                    self.top = [one for one in self.top if one not in properties]
+
+    def _is_loose(self, element: etree._Element, within: set[etree._Element]) -> bool:
+        return element in self._owner and self._owner[element] not in within
+
+    def node(self, element: etree._Element, depth: int) -> Node:
+        """The item as a node; deeper than `DEEPEST`, or beyond `MOST_NODES`, nothing is read."""
+        self._left -= 1
+        return Node(
+            Markup.MICRODATA,
+            frozenset(map(local_name, element.get("itemtype", "").split())),
+            element.get("itemid"),
+            tuple(self._members(element, depth + 1)) if depth < DEEPEST and self._left > 0 else (),
+        )
+
+    def _members(self, item: etree._Element, depth: int) -> Iterator[tuple[str, Leaf | Node]]:
+        for element in self._properties[item]:
+            value = (
+                self.node(element, depth) if "itemscope" in element.attrib else self._leaf(element)
+            )
+            if value is not None:
+                names = map(local_name, element.get("itemprop", "").split())
+                yield from ((name, value) for name in names)
+
+    def _leaf(self, element: etree._Element) -> Leaf | None:
+        """The value: `content` on any element (as shops use it), its own attribute, else its text."""
+        own = ("content", _VALUE_ATTRIBUTE.get(str(element.tag), "content"))
+        attribute = next((name for name in own if element.get(name, "").strip()), None)
+        value = element.get(attribute, "") if attribute else " ".join(text(element).split())
+        if not value:
+            return None
+        where = Selector(SelectorType.XPATH, self._paths.of(element), attribute=attribute)
+        return Leaf(clean(value), where)

@@ -1,0 +1,119 @@
+"""What a source of this adapter can be told, and what of it is pinned in each capture."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from pydantic import Field, field_validator, model_validator
+
+from prw_plugin_schemaorg.vocabulary import PROPERTIES, folded
+from prw_sdk.adapter import AdapterSettings, Disposition, Excluded, Stored
+
+_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_.]*")
+PROPERTY_PATHS = ("additionalProperty", "identifier")
+
+
+class SchemaOrgSettings(AdapterSettings):
+    """Where a shop's product pages are found, and how it names its properties.
+
+    `sitemaps` are the addresses of sitemaps or sitemap indexes. Without any, those are used that `site`'s robots.txt
+    names, else its ``/sitemap.xml``. `include` and `exclude` are regular expressions searched in a page's address.
+    """
+
+    site: str | None = Field(default=None, pattern=r"^https?://[^/\s]+")
+    sitemaps: tuple[str, ...] = ()
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    properties: Mapping[str, str] = Field(default_factory=dict)
+    """More names of properties, and the attribute each is kept under: ``{"Speicher": "storage:capacity"}``."""
+    exclusions: Mapping[str, str] = Field(default_factory=dict)
+    """Stated names that this source's records leave out, each with the reason; wins over everything else."""
+    site_is_seller: bool = True
+    """Whether a page that names no seller is an offer of the site's owner, whose name the page states.
+
+    Switch it off for marketplaces and aggregators: a publisher is not the merchant.
+    """
+    batch_size: int = Field(default=50, ge=1, le=1000)
+
+    @field_validator("include", "exclude")
+    @classmethod
+    def _are_expressions(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
+        return patterns
+
+    @field_validator("properties")
+    @classmethod
+    def _are_attributes(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
+        for label, attribute in properties.items():
+            if not _ATTRIBUTE.fullmatch(attribute):
+                raise ValueError(f"{label!r} is kept under {attribute!r}: write an attribute's key")
+        return properties
+
+    @field_validator("exclusions")
+    @classmethod
+    def _have_reasons(cls, exclusions: Mapping[str, str]) -> Mapping[str, str]:
+        for name, reason in exclusions.items():
+            if not reason.strip():
+                raise ValueError(f"{name!r} is excluded without a reason")
+        return exclusions
+
+    @model_validator(mode="after")
+    def _has_a_start(self) -> SchemaOrgSettings:
+        if not self.site and not self.sitemaps:
+            raise ValueError("write `sitemaps`, or `site` to find them through its robots.txt")
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The part of the settings that `read` needs, as it comes out of a capture's config."""
+
+    properties: Mapping[str, str] = field(default_factory=lambda: PROPERTIES)
+    exclusions: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
+    site_is_seller: bool = True
+
+    def attribute_of(self, label: str, path: str = PROPERTY_PATHS[0]) -> str | None:
+        """What a labelled property is kept under; None where it is left out."""
+        name = f"{path}.{label}"
+        return None if name in self.exclusions else self.properties.get(folded(label))
+
+    def disposition(self, name: str) -> Disposition | None:
+        """What this source's own settings, or the names of properties, say of a stated name."""
+        if name in self.exclusions:
+            return Excluded(self.exclusions[name])
+        path, _, label = name.partition(".")
+        attribute = self.attribute_of(label, path) if path in PROPERTY_PATHS else None
+        return None if attribute is None else Stored(attribute)
+
+
+def pinned(settings: SchemaOrgSettings) -> dict[str, object]:
+    """What is pinned in each capture (JSON values)."""
+    return {
+        "properties": dict(settings.properties),
+        "exclusions": dict(settings.exclusions),
+        "site_is_seller": settings.site_is_seller,
+    }
+
+
+def reading(config: Mapping[str, object]) -> Reading:
+    """Take it out of a capture's config again."""
+    own = {folded(label): attribute for label, attribute in _texts(config, "properties")}
+    return Reading(
+        MappingProxyType({**PROPERTIES, **own}),
+        MappingProxyType(dict(_texts(config, "exclusions"))),
+        config.get("site_is_seller") is not False,
+    )
+
+
+def _texts(config: Mapping[str, object], name: str) -> list[tuple[str, str]]:
+    table = config.get(name)
+    return (
+        [(str(key), str(text)) for key, text in table.items()] if isinstance(table, Mapping) else []
+    )

@@ -1,0 +1,113 @@
+"""The walk over a shop's sitemaps, which a later run can take up where an earlier one was cut off."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import islice
+from urllib.parse import urljoin
+
+from prw_plugin_schemaorg import sitemap
+from prw_plugin_schemaorg.addresses import page_id, site
+from prw_plugin_schemaorg.settings import SchemaOrgSettings
+from prw_sdk.adapter import Batch, Checkpoint, Net, NetFailed, Target
+
+MOST_SITEMAPS = 5000
+"""An index of more is taken for endless."""
+
+COMPLETE = Checkpoint({"complete": True})
+
+_ACCEPT = "application/xml, text/xml;q=0.9, */*;q=0.5"
+
+
+async def batches(
+    settings: SchemaOrgSettings, checkpoint: Checkpoint | None, net: Net
+) -> AsyncIterator[Batch]:
+    """All pages of all sitemaps; after a checkpoint only what comes after it, in the same order.
+
+    The order within a sitemap is that of the pages' ids, so that pages that come or go meanwhile shift nothing. Where
+    the checkpoint's sitemap is no longer listed the walk starts anew.
+    """
+    walk = Walk(settings, checkpoint)
+    async for batch in walk.run(net):
+        yield batch
+    if walk.is_lost:
+        async for batch in Walk(settings, None).run(net):
+            yield batch
+    yield Batch((), COMPLETE)
+
+
+class Walk:
+    """One pass; `is_lost` once it has ended without meeting the sitemap to start from."""
+
+    def __init__(self, settings: SchemaOrgSettings, checkpoint: Checkpoint | None) -> None:
+        state = {} if checkpoint is None else checkpoint.state
+        self._sought = state.get("sitemap")
+        self._after = str(state.get("after", ""))
+        self._settings = settings
+        self._sites = {site(url) for url in (settings.site or "", *settings.sitemaps)} - {""}
+        self._seen: set[str] = set()
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the sitemap to start from was not met."""
+        return self._sought is not None
+
+    async def run(self, net: Net) -> AsyncIterator[Batch]:
+        """The batches, each with the checkpoint that holds once it is done."""
+        async for address, pages in _listed(await self._starts(net), net):
+            targets = iter(self._targets(address, pages))
+            while batch := tuple(islice(targets, self._settings.batch_size)):
+                reached = {"sitemap": address, "after": batch[-1].native_id}
+                yield Batch(batch, Checkpoint(reached))
+
+    async def _starts(self, net: Net) -> Sequence[str]:
+        if self._settings.sitemaps:
+            return self._settings.sitemaps
+        home = self._settings.site or ""
+        try:
+            robots = await net.get(urljoin(home, "/robots.txt"), role="robots", accept="text/plain")
+        except NetFailed as failed:
+            if not _is_absent(failed):
+                raise
+            return (urljoin(home, "/sitemap.xml"),)
+        return sitemap.in_robots(robots.text()) or (urljoin(home, "/sitemap.xml"),)
+
+    def _targets(self, address: str, pages: Sequence[str]) -> Iterator[Target]:
+        """The wanted pages of one sitemap that no earlier one listed, without those already done."""
+        wanted = {page_id(url): url for url in reversed(pages) if self._is_wanted(url)}
+        new = sorted(wanted.keys() - self._seen)
+        self._seen.update(new)
+        if self._sought not in (None, address):
+            return iter(())
+        after = "" if self._sought is None else self._after
+        self._sought = None
+        return (Target(native_id, wanted[native_id]) for native_id in new if native_id > after)
+
+    def _is_wanted(self, url: str) -> bool:
+        settings = self._settings
+        if site(url) not in self._sites or any(re.search(one, url) for one in settings.exclude):
+            return False
+        return not settings.include or any(re.search(one, url) for one in settings.include)
+
+
+async def _listed(starts: Sequence[str], net: Net) -> AsyncIterator[tuple[str, tuple[str, ...]]]:
+    """Each sitemap that lists pages, in the order of the indexes. One that an index lists in vain is passed over."""
+    waiting, seen = list(reversed(starts)), set(starts)
+    while waiting and len(seen) <= MOST_SITEMAPS:
+        address = waiting.pop()
+        try:
+            found = sitemap.parse(await net.get(address, role="sitemap", accept=_ACCEPT))
+        except NetFailed as failed:
+            if address in starts or not _is_absent(failed):
+                raise
+            continue
+        inner = [one for one in found.sitemaps if one not in seen]
+        seen.update(inner)
+        waiting.extend(reversed(inner))
+        if found.pages:
+            yield address, found.pages
+
+
+def _is_absent(failed: NetFailed) -> bool:
+    return failed.status in (404, 410)
