@@ -63,7 +63,7 @@ def _document(capture: Capture) -> tuple[Part, etree._Element]:
         part = capture.part(ROLE)
     except KeyError:
         raise NotARecord(f"the capture has no part {ROLE!r}") from None
-    if part.media_type.lower() not in _PAGES:
+    if part.media_type.partition(";")[0].strip().lower() not in _PAGES:
         raise NotARecord(f"not a page but {part.media_type}")
     tree = parse(part.text())
     if tree is None:

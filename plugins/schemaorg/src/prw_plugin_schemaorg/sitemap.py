@@ -61,7 +61,7 @@ def unzipped(body: bytes) -> bytes:
 
 def _listed_plainly(raw: bytes, part: Part) -> tuple[str, ...]:
     """A sitemap may be a text file with one address a line."""
-    if part.media_type != "text/plain":
+    if not part.media_type.lower().startswith("text/plain"):
         return ()
     lines = raw.decode("utf-8", errors="replace").split()
     return tuple(line for line in lines if line.startswith(("http://", "https://")))
