@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
-from pathlib import Path
+from importlib.resources.abc import Traversable
 from typing import Any, Final
 
 import psycopg
@@ -64,13 +64,16 @@ class _Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]  # yoyo has no t
 class _SqlFile(Migration):  # type: ignore[misc]  # yoyo has no types
     """A file is sent as it stands: splitting it would have to understand function bodies."""
 
+    def __init__(self, file: Traversable) -> None:
+        super().__init__(file.name.removesuffix(".sql"), file.name, "")
+        self._text = file.read_text("utf-8")
+
     def load(self) -> None:
         if self.loaded:
             return
-        text = Path(self.path).read_text("utf-8")
         steps = StepCollector(migration=self)
-        steps.add_step(lambda connection: connection.execute(text))
-        self.use_transactions = _NOT_TRANSACTIONAL.search(text) is None
+        steps.add_step(lambda connection: connection.execute(self._text))
+        self.use_transactions = _NOT_TRANSACTIONAL.search(self._text) is None
         self._depends: set[Any] = set()
         self.steps = steps.create_steps(self.use_transactions)
 
@@ -100,10 +103,9 @@ def pending(dsn: str, package: str, owner: str = OWNER) -> list[str]:
 
 
 def _files(package: str) -> list[_SqlFile]:
-    with resources.as_file(resources.files(package)) as folder:
-        paths = sorted(folder.glob("*.sql"))
-    _check_names([path.name for path in paths])
-    return [_SqlFile(path.stem, str(path), str(path.parent)) for path in paths]
+    files = [f for f in resources.files(package).iterdir() if f.name.endswith(".sql")]
+    _check_names([file.name for file in files])
+    return [_SqlFile(file) for file in sorted(files, key=lambda file: file.name)]
 
 
 def _check_names(names: list[str]) -> None:

@@ -59,6 +59,11 @@ class Cluster:
         self._process = process
 
     @property
+    def started_here(self) -> bool:
+        """Whether this object started the server, so that its owner may also stop it."""
+        return self._process is not None
+
+    @property
     def port(self) -> int:
         """The TCP port of the server."""
         return int(psycopg.conninfo.conninfo_to_dict(self.dsn).get("port") or 5432)

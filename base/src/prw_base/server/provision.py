@@ -41,9 +41,13 @@ def provision(
         if "resolver_app" in roles:
             _ensure_definer(admin, owner)
         _ensure_database(admin, database, owner)
-        _grant(admin, database, roles)
-    dsns = {role: cluster.dsn_for(database, role) for role in roles}
-    return dsns | {
+        grant_access(admin, database, roles)
+    return dsns(cluster, database, roles)
+
+
+def dsns(cluster: Cluster, database: str, roles: Sequence[str]) -> dict[str, str]:
+    """The DSN of ``database`` for each of ``roles``, for ``owner`` and for ``superuser``."""
+    return {role: cluster.dsn_for(database, role) for role in roles} | {
         "owner": cluster.dsn_for(database, MIGRATOR),
         "superuser": cluster.dsn_for(database),
     }
@@ -89,7 +93,7 @@ def _ensure_database(admin: psycopg.Connection, database: str, owner: str) -> No
         admin.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(*names))
 
 
-def _grant(admin: psycopg.Connection, database: str, roles: Sequence[str]) -> None:
+def grant_access(admin: psycopg.Connection, database: str, roles: Sequence[str]) -> None:
     """Nobody but these may connect; temporary tables are for COPY under row-level security."""
     name = sql.Identifier(database)
     members = sql.SQL(", ").join(map(sql.Identifier, (MIGRATOR, *roles)))
