@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from datetime import timedelta
+from typing import Any
 
 from psycopg import AsyncConnection
 from psycopg.errors import ForeignKeyViolation
@@ -12,30 +13,9 @@ from prw.errors import Code, PrwError
 from prw_base.ids import new_id
 from prw_base.principal import Principal, Role
 from prw_base.server.database import Database
+from prw_base.server.tokens import Signer, Verifier
 from prw_resolver.access import store
 from prw_resolver.access.model import ClientGrant, Source, check_name, missing
-
-
-class Identity(Protocol):
-    """What a verified token says: whose it is, and which provisioned client it was signed for."""
-
-    @property
-    def subject(self) -> str:
-        """The stable instance or person."""
-
-    @property
-    def client_id(self) -> str:
-        """The credential, which rotates."""
-
-
-class Tokens(Protocol):
-    """Signs tokens for provisioned clients, and verifies them."""
-
-    def sign(self, *, subject: str, client_id: str) -> str:
-        """A token for that client."""
-
-    def verify(self, token: str) -> Identity:
-        """What the token says; INVALID_TOKEN where it is expired or not from here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +29,19 @@ class Provisioned:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What the use cases work with."""
+    """What authentication works with."""
 
     db: Database
-    tokens: Tokens
+    verifier: Verifier
+
+
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """What provisioning works with; tokens are good for `lifetime`, unless their client ends before."""
+
+    db: Database
+    signer: Signer
+    lifetime: timedelta
 
 
 async def authenticate(access: Access, token: str) -> Principal:
@@ -61,7 +50,7 @@ async def authenticate(access: Access, token: str) -> Principal:
     The binding is read at every call and never cached: a revoked or superseded client fails with CREDENTIAL_REVOKED
     on its next one. INVALID_TOKEN where the token does not verify or names no client of ours.
     """
-    identity = access.tokens.verify(token)
+    identity = access.verifier.verify(token)
     async with access.db.transaction(None, read_only=True) as conn:
         caller = await store.find_caller(conn, identity.client_id)
     if caller is None:
@@ -137,19 +126,19 @@ async def find_source(conn: AsyncConnection[Any], tenant_id: str, source_id: str
     return await store.find_source(conn, tenant_id, source_id)
 
 
-async def provision_client(access: Access, grant: ClientGrant) -> Provisioned:
+async def provision_client(issuer: Issuer, grant: ClientGrant) -> Provisioned:
     """Make a client for a machine, and its token. A client that the instance had before is superseded.
 
     NOT_FOUND where the tenant has no such catalogue, SOURCE_SCOPE_DENIED where the catalogue lacks a source.
     """
     client_id = new_id("cli")
     try:
-        async with access.db.transaction(grant.tenant_id) as conn:
+        async with issuer.db.transaction(grant.tenant_id) as conn:
             await _check_sources(conn, grant)
             await store.replace_client(conn, grant, client_id)
     except ForeignKeyViolation as absent:
         raise _no_catalog(grant.tenant_id, grant.catalog_id) from absent
-    return _provisioned(access, client_id, grant.instance_id)
+    return _provisioned(issuer, client_id, grant.instance_id)
 
 
 async def _check_sources(conn: AsyncConnection[Any], grant: ClientGrant) -> None:
@@ -164,13 +153,13 @@ async def _check_sources(conn: AsyncConnection[Any], grant: ClientGrant) -> None
 
 
 async def provision_operator(
-    access: Access, tenant_id: str, catalog_id: str, subject: str, role: Role
+    issuer: Issuer, tenant_id: str, catalog_id: str, subject: str, role: Role
 ) -> Provisioned:
     """Give a person a role in a tenant, and a token. Whatever they held before is superseded."""
     check_name("subject", subject)
     client_id = new_id("prs")
     try:
-        async with access.db.transaction(tenant_id) as conn:
+        async with issuer.db.transaction(tenant_id) as conn:
             await store.replace_person(
                 conn,
                 tenant_id,
@@ -181,7 +170,7 @@ async def provision_operator(
             )
     except ForeignKeyViolation as absent:
         raise _no_catalog(tenant_id, catalog_id) from absent
-    return _provisioned(access, client_id, subject)
+    return _provisioned(issuer, client_id, subject)
 
 
 async def revoke_client(db: Database, tenant_id: str, name: str) -> tuple[str, ...]:
@@ -196,8 +185,8 @@ async def revoke_client(db: Database, tenant_id: str, name: str) -> tuple[str, .
     return ended
 
 
-def _provisioned(access: Access, client_id: str, subject: str) -> Provisioned:
-    token = access.tokens.sign(subject=subject, client_id=client_id)
+def _provisioned(issuer: Issuer, client_id: str, subject: str) -> Provisioned:
+    token = issuer.signer.sign(subject, client_id, issuer.lifetime)
     return Provisioned(client_id, subject, token)
 
 
