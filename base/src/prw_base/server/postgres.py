@@ -45,6 +45,10 @@ _SETTINGS: Final[Mapping[str, str]] = {
 }
 
 
+_children: Final[dict[int, subprocess.Popen[bytes]]] = {}
+"""Servers that this process has started: they outlive whoever asked for them."""
+
+
 class StartFailed(RuntimeError):
     """PostgreSQL did not come up; the message ends with its last log lines."""
 
@@ -52,11 +56,10 @@ class StartFailed(RuntimeError):
 class Cluster:
     """A PostgreSQL server and the secrets kept for it in ``folder``."""
 
-    def __init__(self, dsn: str, folder: Path, process: subprocess.Popen[bytes] | None = None):
+    def __init__(self, dsn: str, folder: Path) -> None:
         self.dsn = dsn
         self.folder = folder
         self.secrets = Secrets(folder / "secrets.json")
-        self._process = process
 
     @property
     def started_here(self) -> bool:
@@ -83,12 +86,14 @@ class Cluster:
     def stop(self) -> None:
         """Stop the server if it is ours, whoever started it; open sessions are ended."""
         pid = self.pid
-        if pid is not None:
-            _end(pid, signal.SIGINT)
-            if not _wait(lambda: _gone(pid, self._process), STOP_DEADLINE):
-                _end(pid, signal.SIGQUIT)
-        if self._process is not None:
-            self._process.wait(STOP_DEADLINE.total_seconds())
+        if pid is None:
+            return
+        _end(pid, signal.SIGINT)
+        if not _wait(lambda: not _command_line(pid), STOP_DEADLINE):
+            _end(pid, signal.SIGQUIT)
+        child = _children.pop(pid, None)
+        if child is not None:
+            child.wait(STOP_DEADLINE.total_seconds())
 
 
 def open_cluster(state_folder: Path, dsn: str | None = None, *, durable: bool = True) -> Cluster:
@@ -185,7 +190,8 @@ def _launch(programs: Programs, folder: Path, durable: bool) -> Cluster:
     while True:
         process = _spawn(programs, folder, durable)
         if _comes_up(process, _dsn(folder), deadline):
-            return Cluster(_dsn(folder), folder, process)
+            _children[process.pid] = process
+            return Cluster(_dsn(folder), folder)
         process.wait()
         if time.monotonic() > deadline or not _left_behind(folder):
             raise StartFailed(f"PostgreSQL did not start:\n{_log_tail(folder)}")
@@ -314,7 +320,3 @@ def _end(pid: int, how: signal.Signals) -> None:
         os.kill(pid, how)
     except ProcessLookupError:
         return
-
-
-def _gone(pid: int, process: subprocess.Popen[bytes] | None) -> bool:
-    return (process is not None and process.poll() is not None) or not _command_line(pid)
