@@ -1,0 +1,1 @@
+"""The queue on PostgreSQL, the inbox of stages, dead letters."""
