@@ -63,8 +63,8 @@ class Cluster:
 
     @property
     def started_here(self) -> bool:
-        """Whether this object started the server, so that its owner may also stop it."""
-        return self._process is not None
+        """Whether this process started the server, so that it is also the one to stop it."""
+        return self.pid in _children
 
     @property
     def port(self) -> int:
