@@ -190,15 +190,6 @@ class StoredCapture:
     evidence: Capture
 
 
-@dataclass(frozen=True, slots=True)
-class CaptureRef:
-    """Where a capture is, without its content."""
-
-    tenant_id: str
-    catalog_id: str
-    capture_id: str
-
-
 def _has_control(text: str) -> bool:
     return _CONTROL.search(text) is not None
 

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Final
 
-LAST_STAGE: Final = "identify"
-"""The stage after which every record of a capture has an outcome."""
+from prw_resolver.jobs.model import Stage, StageState
 
 
 class ReceiptStatus(StrEnum):
@@ -34,14 +32,6 @@ class RecordOutcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Progress:
-    """Which stages of a capture are done, and whether one of them has failed for good."""
-
-    done: frozenset[str] = frozenset()
-    dead: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class KeptReceipt:
     """A receipt's row."""
 
@@ -63,16 +53,16 @@ class Receipt:
     records: tuple[RecordOutcome, ...] = ()
 
 
-def status_of(progress: Progress, records: Sequence[RecordOutcome]) -> ReceiptStatus:
+def status_of(state: StageState, records: Sequence[RecordOutcome]) -> ReceiptStatus:
     """How far a capture has come, given its stages and its records' outcomes.
 
     A stage that failed for good comes first, since an operator must act; before the last stage is done nothing else
     is final.
     """
-    if progress.dead:
+    if state.dead_code is not None:
         return ReceiptStatus.FAILED
-    if LAST_STAGE not in progress.done:
-        return ReceiptStatus.RESOLVING if progress.done else ReceiptStatus.STORED
+    if Stage.IDENTIFY not in state.done:
+        return ReceiptStatus.RESOLVING if state.done else ReceiptStatus.STORED
     outcomes = {record.outcome for record in records}
     if "in_review" in outcomes:
         return ReceiptStatus.IN_REVIEW

@@ -20,22 +20,18 @@ from prw_resolver.intake.evidence import rebuild
 from prw_resolver.intake.model import LEASE, Instance, StoredCapture, Submission
 from prw_resolver.intake.receipts import (
     KeptReceipt,
-    Progress,
     Receipt,
     ReceiptStatus,
     RecordOutcome,
     status_of,
 )
+from prw_resolver.jobs.model import StageState
+from prw_resolver.jobs.service import defer_resolution, stage_states
+from prw_resolver.jobs.wake import WAKE
 from prw_resolver.objects.port import ObjectStore
-
-Defer = Callable[[AsyncConnection[Any], str, str, str], Awaitable[None]]
-"""Enqueue the resolution of (tenant, catalogue, capture) in the transaction of the connection."""
 
 Generation = Callable[[AsyncConnection[Any], str, str], Awaitable[int | None]]
 """The active identity generation of (tenant, catalogue), or None where no vocabulary is published."""
-
-ProgressOf = Callable[[AsyncConnection[Any], str, Sequence[str]], Awaitable[Mapping[str, Progress]]]
-"""How far each of a tenant's captures has come in the stages."""
 
 OutcomesOf = Callable[
     [AsyncConnection[Any], str, Sequence[str]], Awaitable[Mapping[str, Sequence[RecordOutcome]]]
@@ -47,9 +43,7 @@ OutcomesOf = Callable[
 class Below:
     """What intake asks of the rooms below it."""
 
-    defer: Defer
     generation: Generation
-    progress: ProgressOf
     outcomes: OutcomesOf
 
 
@@ -117,6 +111,7 @@ async def submit(intake: Intake, principal: Principal, submission: Submission) -
 
     receipt, replayed = await intake.db.run(keep, principal.tenant_id)
     fault("intake.after_commit")
+    WAKE.set()
     if replayed:
         [answer] = await _answers(intake, principal.tenant_id, [receipt])
         return _replayed(answer)
@@ -186,7 +181,7 @@ async def _insert(
     await store.add_parts(conn, tenant_id, capture_id, submission)
     receipt = KeptReceipt(new_id("rcp"), capture_id, instance_id, received_at)
     await store.add_receipt(conn, tenant_id, receipt)
-    await below.defer(conn, tenant_id, catalog_id, capture_id)
+    await defer_resolution(conn, tenant_id=tenant_id, catalog_id=catalog_id, capture_id=capture_id)
     fault("intake.before_commit")
     return receipt
 
@@ -238,18 +233,18 @@ async def _answers(
 ) -> tuple[Receipt, ...]:
     captures = [receipt.capture_id for receipt in receipts]
     async with intake.db.transaction(tenant_id, read_only=True) as conn:
-        progress = await intake.below.progress(conn, tenant_id, captures)
+        states = await stage_states(conn, captures)
         outcomes = await intake.below.outcomes(conn, tenant_id, captures)
-    return tuple(_answer(receipt, progress, outcomes) for receipt in receipts)
+    return tuple(_answer(receipt, states, outcomes) for receipt in receipts)
 
 
 def _answer(
     kept: KeptReceipt,
-    progress: Mapping[str, Progress],
+    states: Mapping[str, StageState],
     outcomes: Mapping[str, Sequence[RecordOutcome]],
 ) -> Receipt:
     records = tuple(outcomes.get(kept.capture_id, ()))
-    status = status_of(progress.get(kept.capture_id, Progress()), records)
+    status = status_of(states.get(kept.capture_id, StageState()), records)
     return Receipt(kept.receipt_id, kept.capture_id, kept.received_at, status, records=records)
 
 

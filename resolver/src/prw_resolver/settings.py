@@ -1,0 +1,79 @@
+"""The resolver's settings: frozen, from ``PRW_RESOLVER_…`` or the table ``[resolver]`` of the settings file."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import ClassVar
+
+from pydantic import Field, SecretStr
+from pydantic_settings import SettingsConfigDict
+
+from prw_base.settings import Settings
+
+MEBIBYTE = 1024 * 1024
+
+
+class ResolverSettings(Settings):
+    """Everything that the resolver's programs are told; the default is one machine with a state folder."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, env_prefix="PRW_RESOLVER_", env_nested_delimiter="__", extra="ignore"
+    )
+    toml_table: ClassVar[str | None] = "resolver"
+
+    state_folder: Path = Path("state")
+    """Where the embedded PostgreSQL, the objects, the token key and the control plane live."""
+    database_dsn: SecretStr | None = None
+    """DSN of the login `resolver_app`. Without one PostgreSQL is started in the state folder."""
+    owner_dsn: SecretStr | None = None
+    """DSN of a login that may become `prw_owner`; only migrations use it."""
+    database_pool: int = Field(default=10, ge=2, le=200)
+    """Most connections to PostgreSQL of one process."""
+
+    address: str = "127.0.0.1:7600"
+    """Where gRPC is served, ``host:port``; port 0 takes a free one."""
+    certificate: Path | None = None
+    """PEM file of the server's certificate; turns TLS on together with `certificate_key`."""
+    certificate_key: Path | None = None
+    """PEM file of the certificate's key."""
+    client_authority: Path | None = None
+    """PEM file of the authority that must have signed client certificates (mTLS)."""
+    max_calls: int = Field(default=512, ge=1)
+    """Most calls at once; one more is OVERLOADED."""
+
+    objects_folder: Path | None = None
+    """Where evidence bytes are kept; below the state folder unless given."""
+    artifact_limit: int = Field(default=64 * MEBIBYTE, ge=1)
+    """The greatest length of one artifact, in bytes."""
+    upload_lifetime: timedelta = timedelta(seconds=300)
+    """How long a declared upload may be made before it must be declared again."""
+
+    token_key: Path | None = None
+    """PEM file of the key that signs tokens; made below the state folder at the first use."""
+    token_issuer: str = "prw-resolver"
+    token_audience: str = "prw-resolver"
+    token_lifetime: timedelta = timedelta(days=90)
+    """How long a token of a provisioned client is good, unless the client ends before."""
+
+    control_folder: Path | None = None
+    """Where the history epoch is kept, outside the database; below the state folder unless given."""
+    workers_in_process: bool = True
+    """Whether `serve` also works the jobs; a fleet runs `work` on hosts of its own."""
+    json_logs: bool = False
+    """Logs as one JSON object a line."""
+
+    @property
+    def objects(self) -> Path:
+        """The folder of the object store."""
+        return self.objects_folder or self.state_folder / "objects"
+
+    @property
+    def signing_key(self) -> Path:
+        """The PEM file of the key that signs tokens."""
+        return self.token_key or self.state_folder / "keys" / "tokens.pem"
+
+    @property
+    def control(self) -> Path:
+        """The folder of the control plane."""
+        return self.control_folder or self.state_folder / "control"
