@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -15,6 +15,7 @@ from prw_base.ids import new_id
 from prw_base.principal import Principal, Role
 from prw_base.server.database import Database
 from prw_resolver.access.service import source_scope
+from prw_resolver.identity.store import StoredOutcome, outcomes
 from prw_resolver.intake import store
 from prw_resolver.intake.evidence import rebuild
 from prw_resolver.intake.model import LEASE, Instance, StoredCapture, Submission
@@ -29,22 +30,7 @@ from prw_resolver.jobs.model import StageState
 from prw_resolver.jobs.service import defer_resolution, stage_states
 from prw_resolver.jobs.wake import WAKE
 from prw_resolver.objects.port import ObjectStore
-
-Generation = Callable[[AsyncConnection[Any], str, str], Awaitable[int | None]]
-"""The active identity generation of (tenant, catalogue), or None where no vocabulary is published."""
-
-OutcomesOf = Callable[
-    [AsyncConnection[Any], str, Sequence[str]], Awaitable[Mapping[str, Sequence[RecordOutcome]]]
-]
-"""What became of the records of each of a tenant's captures."""
-
-
-@dataclass(frozen=True, slots=True)
-class Below:
-    """What intake asks of the rooms below it."""
-
-    generation: Generation
-    outcomes: OutcomesOf
+from prw_resolver.vocabulary.service import active_generation
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +39,6 @@ class Intake:
 
     db: Database
     objects: ObjectStore
-    below: Below
     artifact_limit: int
     """The greatest length of one artifact, in bytes."""
     upload_lifetime: timedelta = timedelta(seconds=300)
@@ -107,28 +92,28 @@ async def submit(intake: Intake, principal: Principal, submission: Submission) -
     submission.check()
 
     async def keep(conn: AsyncConnection[Any]) -> tuple[KeptReceipt, bool]:
-        return await _keep(conn, intake.below, principal, submission)
+        return await _keep(conn, principal, submission)
 
     receipt, replayed = await intake.db.run(keep, principal.tenant_id)
     fault("intake.after_commit")
     WAKE.set()
     if replayed:
         [answer] = await _answers(intake, principal.tenant_id, [receipt])
-        return _replayed(answer)
+        return replace(answer, replayed=True)
     return Receipt(
         receipt.receipt_id, receipt.capture_id, receipt.received_at, ReceiptStatus.STORED
     )
 
 
 async def _keep(
-    conn: AsyncConnection[Any], below: Below, principal: Principal, submission: Submission
+    conn: AsyncConnection[Any], principal: Principal, submission: Submission
 ) -> tuple[KeptReceipt, bool]:
     await source_scope(conn, principal, submission.source_id, "capture.source_id")
     former = await _former(conn, principal, submission)
     if former is not None:
         return former, True
     await _check_stored(conn, principal.tenant_id, submission)
-    kept = await _insert(conn, below, principal, submission)
+    kept = await _insert(conn, principal, submission)
     if kept is not None:
         return kept, False
     # Another submission took the key after we looked; it has committed, so now it is seen.
@@ -161,7 +146,7 @@ async def _check_stored(conn: AsyncConnection[Any], tenant_id: str, submission: 
 
 
 async def _insert(
-    conn: AsyncConnection[Any], below: Below, principal: Principal, submission: Submission
+    conn: AsyncConnection[Any], principal: Principal, submission: Submission
 ) -> KeptReceipt | None:
     tenant_id, catalog_id = principal.tenant_id, principal.catalog_id
     worker_id, instance_id = machine(principal)
@@ -174,7 +159,7 @@ async def _insert(
         "instance_id": instance_id,
         "idempotency_key": submission.idempotency_key(worker_id),
     }
-    generation = await _pin(conn, below, tenant_id, catalog_id)
+    generation = await _pin(conn, tenant_id, catalog_id)
     received_at = await store.add_capture(conn, submission, ids, generation)
     if received_at is None:
         return None
@@ -186,8 +171,8 @@ async def _insert(
     return receipt
 
 
-async def _pin(conn: AsyncConnection[Any], below: Below, tenant_id: str, catalog_id: str) -> int:
-    generation = await below.generation(conn, tenant_id, catalog_id)
+async def _pin(conn: AsyncConnection[Any], tenant_id: str, catalog_id: str) -> int:
+    generation = await active_generation(conn, tenant_id, catalog_id)
     if generation is None:
         # Retryable, so that collectors keep what they have until an operator has published.
         raise PrwError(
@@ -234,29 +219,20 @@ async def _answers(
     captures = [receipt.capture_id for receipt in receipts]
     async with intake.db.transaction(tenant_id, read_only=True) as conn:
         states = await stage_states(conn, captures)
-        outcomes = await intake.below.outcomes(conn, tenant_id, captures)
-    return tuple(_answer(receipt, states, outcomes) for receipt in receipts)
+        decided = await outcomes(conn, tenant_id, captures)
+    return tuple(_answer(receipt, states, decided) for receipt in receipts)
 
 
 def _answer(
-    kept: KeptReceipt,
-    states: Mapping[str, StageState],
-    outcomes: Mapping[str, Sequence[RecordOutcome]],
+    kept: KeptReceipt, states: Mapping[str, StageState], decided: Sequence[StoredOutcome]
 ) -> Receipt:
-    records = tuple(outcomes.get(kept.capture_id, ()))
+    records = tuple(
+        RecordOutcome(held.record_id, held.outcome, held.case_id or "", held.code or "")
+        for held in decided
+        if held.capture_id == kept.capture_id
+    )
     status = status_of(states.get(kept.capture_id, StageState()), records)
     return Receipt(kept.receipt_id, kept.capture_id, kept.received_at, status, records=records)
-
-
-def _replayed(receipt: Receipt) -> Receipt:
-    return Receipt(
-        receipt.receipt_id,
-        receipt.capture_id,
-        receipt.received_at,
-        receipt.status,
-        replayed=True,
-        records=receipt.records,
-    )
 
 
 async def load_capture(
