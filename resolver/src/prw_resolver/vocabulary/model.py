@@ -17,6 +17,8 @@ class Basis(StrEnum):
     """Read out of another claim, such as a pack size in a title."""
     DEFAULT = "default"
     """The published default of the definition, with its reason there."""
+    CORRECTED = "corrected"
+    """A person's correction, recorded in a decision."""
 
 
 class ValueType(StrEnum):

@@ -1,0 +1,1 @@
+"""The accepted state: items with their keys, listings, merchants, observations and releases."""

@@ -1,0 +1,1 @@
+"""Cases for what no rule may decide, and the decisions of persons."""

@@ -1,0 +1,1 @@
+"""One gapless history of accepted changes: the only way to write it, and the ways to read it."""

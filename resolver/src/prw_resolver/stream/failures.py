@@ -1,0 +1,28 @@
+"""What a refused commit means, by the condition that the database names."""
+
+from __future__ import annotations
+
+import psycopg
+
+from prw.errors import Code, PrwError
+
+RAISED_BY_US = "PRW01"
+
+CONSTRAINTS = {
+    "catalog_item_key_owner": Code.KEY_TAKEN,
+    "review_case_open": Code.STALE_CASE_REVISION,
+}
+
+
+def refused(error: psycopg.Error) -> PrwError | None:
+    """The typed error for a condition that a commit can meet; None for anything unforeseen.
+
+    A unique violation of any other row means that somebody else made that revision first.
+    """
+    detail = error.diag.message_detail or str(error)
+    if error.sqlstate == RAISED_BY_US:
+        return PrwError(Code(error.diag.message_primary or ""), detail)
+    if isinstance(error, psycopg.errors.UniqueViolation):
+        code = CONSTRAINTS.get(error.diag.constraint_name or "", Code.STALE_FACT_REVISION)
+        return PrwError(code, detail)
+    return None

@@ -1,0 +1,172 @@
+"""`ChangeService`: what a consumer asks of its stream (if_accepted_change)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import datetime
+from time import monotonic
+from typing import Any
+
+import grpc.aio
+
+from prw.changes.v1 import change_pb2, change_service_pb2, change_service_pb2_grpc
+from prw.errors import Code, PrwError
+from prw_base.principal import Principal, current
+from prw_resolver.stream.model import Page, Stream
+from prw_resolver.stream.service import Feed
+from prw_resolver.stream.signal import Signal
+
+POLL_SECONDS = 0.5
+HEARTBEAT_SECONDS = 10.0
+REAUTHORISE_SECONDS = 30.0
+WRITE_SECONDS = 60.0
+"""A reader that takes nothing for so long is closed; it resumes from its own progress."""
+
+Reauthorise = Callable[[Principal], Awaitable[None]]
+Context = grpc.aio.ServicerContext[Any, Any]
+
+
+class ChangeServicer(change_service_pb2_grpc.ChangeServiceServicer):
+    """Translates; the stream always comes from the caller's binding, never from the request."""
+
+    def __init__(self, feed: Feed, signal: Signal, reauthorise: Reauthorise) -> None:
+        self._feed = feed
+        self._signal = signal
+        self._reauthorise = reauthorise
+
+    async def StreamChanges(
+        self, request: change_service_pb2.StreamChangesRequest, context: Context
+    ) -> AsyncIterator[change_service_pb2.StreamChangesResponse]:
+        """Send every change after a position, then go on with new ones."""
+        principal = current()
+        stream = _stream(principal, request.history_epoch)
+        await self._feed.require_consumer(stream, request.consumer_id, principal.subject)
+        tail = _Tail(self._feed, self._signal, stream, request.after_position, request.batch_size)
+        checked = monotonic()
+        async for page in tail.pages():
+            if monotonic() - checked > REAUTHORISE_SECONDS:
+                await self._reauthorise(principal)
+                checked = monotonic()
+            await _write(context, _batch(page))
+        return
+        yield  # makes this an async generator, as the generated signature asks; messages go out by `write` above
+
+    async def ListChanges(
+        self, request: change_service_pb2.ListChangesRequest, context: Context
+    ) -> change_service_pb2.ListChangesResponse:
+        """Read one page; it fills gaps."""
+        principal = current()
+        stream = _stream(principal, request.history_epoch)
+        if request.consumer_id == "":
+            raise PrwError(
+                Code.VALIDATION_FAILED, "name the registered consumer", field="consumer_id"
+            )
+        await self._feed.require_consumer(stream, request.consumer_id, principal.subject)
+        page = await self._feed.page(stream, request.after_position, request.page_size)
+        return change_service_pb2.ListChangesResponse(
+            changes=_changes(page),
+            cursor_position=page.cursor_position,
+            pruned_through=page.pruned_through,
+        )
+
+    async def GetEpoch(
+        self, request: change_service_pb2.GetEpochRequest, context: Context
+    ) -> change_service_pb2.GetEpochResponse:
+        """Read the trusted epoch."""
+        principal = current()
+        stream = await self._feed.stream(principal.tenant_id, principal.catalog_id)
+        cursor = await self._feed.cursor(stream)
+        return change_service_pb2.GetEpochResponse(stream=_named(stream), cursor_position=cursor)
+
+    async def RegisterConsumer(
+        self, request: change_service_pb2.RegisterConsumerRequest, context: Context
+    ) -> change_service_pb2.RegisterConsumerResponse:
+        """Register a consumer of the caller's stream."""
+        principal = current()
+        registration = await self._feed.register(
+            principal.tenant_id, principal.catalog_id, request.consumer_id, principal.subject
+        )
+        return change_service_pb2.RegisterConsumerResponse(
+            stream=_named(registration.stream),
+            reported_position=registration.reported_position,
+            pruned_through=registration.pruned_through,
+        )
+
+    async def ReportProgress(
+        self, request: change_service_pb2.ReportProgressRequest, context: Context
+    ) -> change_service_pb2.ReportProgressResponse:
+        """Keep a consumer's durable progress."""
+        principal = current()
+        stream = _stream(principal, request.history_epoch)
+        position, at = await self._feed.report(
+            stream, request.consumer_id, principal.subject, request.position
+        )
+        response = change_service_pb2.ReportProgressResponse(reported_position=position)
+        response.reported_at.FromDatetime(at)
+        return response
+
+
+class _Tail:
+    """Pages without an end: full ones at once, an empty one when the end is reached and as a heartbeat."""
+
+    def __init__(
+        self, feed: Feed, signal: Signal, stream: Stream, after: int, page_size: int
+    ) -> None:
+        self._feed = feed
+        self._signal = signal
+        self._stream = stream
+        self._after = after
+        self._page_size = page_size
+
+    async def pages(self) -> AsyncIterator[Page]:
+        """Yield each page once its predecessor was taken, so that a slow reader holds one page and no more."""
+        told = 0.0
+        while True:
+            page = await self._feed.page(self._stream, self._after, self._page_size)
+            if page.changes:
+                self._after = page.changes[-1].position
+                told = 0.0
+                yield page
+                continue
+            if monotonic() - told > HEARTBEAT_SECONDS:
+                told = monotonic()
+                yield page
+            await self._signal.wait(self._stream, POLL_SECONDS)
+
+
+async def _write(context: Context, batch: change_service_pb2.StreamChangesResponse) -> None:
+    try:
+        await asyncio.wait_for(context.write(batch), WRITE_SECONDS)
+    except TimeoutError as error:
+        raise PrwError(
+            Code.SLOW_CONSUMER, f"nothing was taken for {WRITE_SECONDS:.0f} s"
+        ) from error
+
+
+def _stream(principal: Principal, history_epoch: int) -> Stream:
+    return Stream(principal.tenant_id, principal.catalog_id, history_epoch)
+
+
+def _named(stream: Stream) -> change_pb2.Stream:
+    return change_pb2.Stream(
+        tenant_id=stream.tenant_id, catalog_id=stream.catalog_id, history_epoch=stream.history_epoch
+    )
+
+
+def _batch(page: Page) -> change_service_pb2.StreamChangesResponse:
+    return change_service_pb2.StreamChangesResponse(
+        changes=_changes(page),
+        cursor_position=page.cursor_position,
+        pruned_through=page.pruned_through,
+    )
+
+
+def _changes(page: Page) -> list[change_pb2.Change]:
+    return [_change(stored.position, stored.committed_at, stored.event) for stored in page.changes]
+
+
+def _change(position: int, committed_at: datetime, event: bytes) -> change_pb2.Change:
+    change = change_pb2.Change(position=position, event=event)
+    change.committed_at.FromDatetime(committed_at)
+    return change

@@ -1,0 +1,116 @@
+"""Reading a stream: pages, consumers and their progress (AW-03)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from prw.errors import Code, PrwError
+from prw_base.server.database import Database
+from prw_resolver.stream import store
+from prw_resolver.stream.epoch import Epoch
+from prw_resolver.stream.model import Page, Stream
+
+DEFAULT_PAGE = 500
+BEYOND_ANY_POSITION = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """What a consumer follows, and how far it has reported."""
+
+    stream: Stream
+    reported_position: int
+    pruned_through: int
+
+
+class Feed:
+    """The use cases of a stream's readers. Every answer is of the trusted epoch, or EPOCH_FENCED."""
+
+    def __init__(self, database: Database, epoch: Epoch) -> None:
+        self._database = database
+        self._epoch = epoch
+
+    async def stream(self, tenant_id: str, catalog_id: str) -> Stream:
+        """The stream of the trusted epoch, opened where it is not yet there."""
+        stream = Stream(tenant_id, catalog_id, self._epoch.current())
+        async with self._database.transaction(tenant_id) as conn:
+            await store.open_stream(conn, stream)
+        return stream
+
+    async def page(self, stream: Stream, after: int, page_size: int = 0) -> Page:
+        """Consecutive changes after a position, at most `page_size` (0 for 500).
+
+        Raises EPOCH_FENCED; CURSOR_AHEAD beyond the cursor, where histories have parted; CURSOR_PRUNED below the
+        floor, where only a rebuild helps.
+        """
+        self._epoch.require(stream.history_epoch)
+        async with self._database.transaction(stream.tenant_id, read_only=True) as conn:
+            page = await store.read_page(conn, stream, after, page_size or DEFAULT_PAGE)
+        if page is None:
+            raise PrwError(Code.EPOCH_FENCED, f"there is no stream of epoch {stream.history_epoch}")
+        if after > page.cursor_position:
+            raise PrwError(
+                Code.CURSOR_AHEAD, f"position {after} is beyond the cursor, {page.cursor_position}"
+            )
+        if after < page.pruned_through:
+            raise PrwError(
+                Code.CURSOR_PRUNED,
+                f"position {after} is below {page.pruned_through}, which is pruned",
+            )
+        return page
+
+    async def cursor(self, stream: Stream) -> int:
+        """The last committed position. Raises EPOCH_FENCED."""
+        self._epoch.require(stream.history_epoch)
+        async with self._database.transaction(stream.tenant_id, read_only=True) as conn:
+            page = await store.read_page(conn, stream, BEYOND_ANY_POSITION, 1)
+        return 0 if page is None else page.cursor_position
+
+    async def register(
+        self, tenant_id: str, catalog_id: str, consumer_id: str, principal: str
+    ) -> Registration:
+        """Register a consumer under the retention lock, so that no pruning passes it from now on.
+
+        Raises INSTANCE_SCOPE_DENIED where another principal has that name.
+        """
+        stream = await self.stream(tenant_id, catalog_id)
+        async with self._database.transaction(tenant_id) as conn:
+            floor = await store.lock_retention(conn, stream)
+            await store.register_consumer(conn, stream, consumer_id, principal, floor)
+            consumer = self._own(
+                await store.find_consumer(conn, stream, consumer_id), consumer_id, principal
+            )
+        return Registration(stream, consumer.reported_position, floor)
+
+    async def report(
+        self, stream: Stream, consumer_id: str, principal: str, position: int
+    ) -> tuple[int, datetime]:
+        """Keep what a consumer has durably processed; an older report changes nothing.
+
+        Raises NOT_FOUND for a consumer that is not registered, EPOCH_FENCED, CURSOR_AHEAD.
+        """
+        cursor = await self.cursor(stream)
+        if position > cursor:
+            raise PrwError(Code.CURSOR_AHEAD, f"position {position} is beyond the cursor, {cursor}")
+        async with self._database.transaction(stream.tenant_id) as conn:
+            await store.lock_retention(conn, stream)
+            self._own(await store.find_consumer(conn, stream, consumer_id), consumer_id, principal)
+            return await store.report_progress(conn, stream, consumer_id, position)
+
+    async def require_consumer(self, stream: Stream, consumer_id: str, principal: str) -> None:
+        """Raise NOT_FOUND unless the principal registered that consumer in this epoch."""
+        async with self._database.transaction(stream.tenant_id, read_only=True) as conn:
+            self._own(await store.find_consumer(conn, stream, consumer_id), consumer_id, principal)
+
+    @staticmethod
+    def _own(consumer: store.Consumer | None, consumer_id: str, principal: str) -> store.Consumer:
+        if consumer is None or consumer.status == "retired":
+            raise PrwError(
+                Code.NOT_FOUND, f"consumer {consumer_id} is not registered", field="consumer_id"
+            )
+        if consumer.principal != principal:
+            raise PrwError(
+                Code.INSTANCE_SCOPE_DENIED, f"consumer {consumer_id} is another client's"
+            )
+        return consumer

@@ -1,0 +1,110 @@
+"""The SQL of the stream's tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+from prw_base.server.sql import load
+from prw_resolver.stream.model import Committed, Page, StoredChange, Stream
+
+SQL = load("prw_resolver.stream", "store.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A registered consumer of a stream."""
+
+    principal: str
+    status: str
+    reported_position: int
+    reported_at: datetime | None
+
+
+def _key(stream: Stream) -> dict[str, object]:
+    return {
+        "tenant_id": stream.tenant_id,
+        "catalog_id": stream.catalog_id,
+        "history_epoch": stream.history_epoch,
+    }
+
+
+async def _rows(
+    conn: AsyncConnection[Any], name: str, **parameters: object
+) -> list[dict[str, Any]]:
+    async with conn.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(SQL[name], parameters)
+        return await cursor.fetchall() if cursor.description else []
+
+
+async def open_stream(conn: AsyncConnection[Any], stream: Stream) -> None:
+    """Make the stream's rows where they are not there yet."""
+    await _rows(conn, "open", **_key(stream))
+
+
+async def commit(
+    conn: AsyncConnection[Any], stream: Stream, commands: Sequence[Mapping[str, object]]
+) -> list[Committed]:
+    """Run a group of commands; the caller's transaction makes them durable."""
+    rows = await _rows(conn, "commit", **_key(stream), commands=Jsonb(list(commands)))
+    return [Committed(**answer) for answer in rows[0]["answers"]]
+
+
+async def find_command(
+    conn: AsyncConnection[Any], stream: Stream, command_id: str
+) -> tuple[Committed, str] | None:
+    """The former answer to a command with its digest, or None."""
+    rows = await _rows(conn, "command", **_key(stream), command_id=command_id)
+    return (Committed(**rows[0]["answer"], replayed=True), rows[0]["digest"]) if rows else None
+
+
+async def read_page(
+    conn: AsyncConnection[Any], stream: Stream, after: int, page_size: int
+) -> Page | None:
+    """One page of consecutive changes after a position; None where there is no such stream."""
+    rows = await _rows(conn, "page", **_key(stream), after=after, page_size=page_size)
+    if not rows:
+        return None
+    changes = tuple(
+        StoredChange(row["position"], row["committed_at"], row["event"])
+        for row in rows
+        if row["position"] is not None
+    )
+    return Page(changes, rows[0]["cursor_position"], rows[0]["pruned_through"])
+
+
+async def lock_retention(conn: AsyncConnection[Any], stream: Stream) -> int:
+    """Take the retention lock and return how far the stream is pruned."""
+    return int((await _rows(conn, "lock_retention", **_key(stream)))[0]["pruned_through"])
+
+
+async def register_consumer(
+    conn: AsyncConnection[Any], stream: Stream, consumer_id: str, principal: str, floor: int
+) -> None:
+    """Insert a consumer whose progress starts at the floor, unless it is registered already."""
+    parameters = {"consumer_id": consumer_id, "principal": principal, "floor": floor}
+    await _rows(conn, "register_consumer", **_key(stream), **parameters)
+
+
+async def find_consumer(
+    conn: AsyncConnection[Any], stream: Stream, consumer_id: str
+) -> Consumer | None:
+    """The consumer, or None."""
+    rows = await _rows(conn, "find_consumer", **_key(stream), consumer_id=consumer_id)
+    return Consumer(**rows[0]) if rows else None
+
+
+async def report_progress(
+    conn: AsyncConnection[Any], stream: Stream, consumer_id: str, position: int
+) -> tuple[int, datetime]:
+    """Raise a consumer's reported progress; returns what is on record."""
+    rows = await _rows(
+        conn, "report_progress", **_key(stream), consumer_id=consumer_id, position=position
+    )
+    return rows[0]["reported_position"], rows[0]["reported_at"]
