@@ -29,7 +29,7 @@ CONTROL = re.compile(
 ENGLISH = re.compile(r"\b(the|a|an|is|are|its)\b", re.IGNORECASE)
 
 # The unit of work and what prepares a database for it speak to PostgreSQL about itself, not about any room's tables.
-DATABASE = re.compile(r"base/src/prw_base/server/(database|migrations|postgres)\.py$")
+DATABASE = re.compile(r"base/src/prw_base/server/(database|migrations|postgres|provision)\.py$")
 # Who ends transactions: the unit of work, the stream's committer, and the collector's spool on SQLite.
 COMMITTERS = re.compile(
     r"(base/src/prw_base/server/database|resolver/src/prw_resolver/stream/committer"

@@ -42,15 +42,21 @@ def build(groups: Iterable[EntryPoint]) -> typer.Typer:
     return app
 
 
+def _show_version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"prw {_version()}")
+        raise typer.Exit
+
+
 def _options(
     show_version: Annotated[
-        bool, typer.Option("--version", help="Show the version and exit.", is_eager=True)
+        bool,
+        typer.Option(
+            "--version", help="Show the version and exit.", is_eager=True, callback=_show_version
+        ),
     ] = False,
 ) -> None:
     """Collect sources, resolve what they offer, and publish a traceable catalogue."""
-    if show_version:
-        typer.echo(f"prw {_version()}")
-        raise typer.Exit
 
 
 def _add(app: typer.Typer, group: EntryPoint) -> None:
