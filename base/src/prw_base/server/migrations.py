@@ -8,6 +8,7 @@ line ``-- transactional: false`` holds one statement that cannot run in a transa
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -25,6 +26,7 @@ from prw_base.server.provision import OWNER
 _FILE: Final = re.compile(r"[0-9]{4}\.[a-z0-9_]+\.sql")
 _NOT_TRANSACTIONAL: Final = re.compile(r"^--\s*transactional:\s*false\s*$", re.MULTILINE)
 _LOCK: Final = 0x5052_5702
+_POLL_SECONDS: Final = 0.1
 _TABLE: Final = "_yoyo_migration"
 
 
@@ -47,9 +49,18 @@ class _Backend(PostgresqlPsycopgBackend):  # type: ignore[misc]  # yoyo has no t
 
     @contextmanager
     def lock(self, timeout: float = 0) -> Iterator[None]:
-        """One migrator at a time. The server frees it with the session, a killed one's too."""
-        self.connection.execute("SELECT pg_advisory_lock(%s)", (_LOCK,))
+        """One migrator at a time. The server frees it with the session, a killed one's too.
+
+        Asked for again and again: a statement that waits for it holds a snapshot, which CREATE
+        INDEX CONCURRENTLY of the one that has it would wait for.
+        """
+        while not self._has_lock():
+            time.sleep(_POLL_SECONDS)
         yield
+
+    def _has_lock(self) -> bool:
+        row = self.connection.execute("SELECT pg_try_advisory_lock(%s)", (_LOCK,)).fetchone()
+        return bool(row[0])
 
     def apply_one(self, migration: Migration, force: bool = False, mark: bool = True) -> None:
         """Apply and mark; a crash in between leaves neither."""

@@ -1,0 +1,1 @@
+"""Migrations of a schema that is only for these tests."""
