@@ -1,0 +1,1 @@
+"""Applying accepted changes: inbox, revisions, parking, projection and progress (AW-04)."""

@@ -1,0 +1,153 @@
+"""The one place where the product's parts are put together, from frozen settings."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import grpc
+import uvicorn
+
+from prw.catalog.v1.catalog_service_pb2_grpc import add_CatalogServiceServicer_to_server
+from prw.errors import Code, PrwError
+from prw_base.client import Tls, open_channel
+from prw_base.server.database import Database
+from prw_base.server.postgres import open_cluster
+from prw_base.server.provision import PRODUCT_DATABASE, PRODUCT_ROLES, provision
+from prw_base.server.rpc import RpcServer, RpcSettings
+from prw_product.follow.client import connector
+from prw_product.follow.model import Standing
+from prw_product.follow.service import Follower, FollowSettings
+from prw_product.publish.model import Scope
+from prw_product.serve.http import make_app
+from prw_product.serve.rpc import CatalogRpc
+from prw_product.serve.service import Catalogue
+from prw_product.settings import ProductSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Dsns:
+    """Where the database is, for the server's login and for the one that may become the owner."""
+
+    app: str
+    owner: str
+
+
+def scope_of(settings: ProductSettings) -> Scope:
+    """The one catalogue that is projected here."""
+    return Scope(settings.tenant_id, settings.catalog_id)
+
+
+@contextmanager
+def databases(settings: ProductSettings) -> Iterator[Dsns]:
+    """The database that the settings name, or else the embedded one of the state folder.
+
+    An embedded server that this process started is stopped at the end; one that was running is
+    left running.
+    """
+    if settings.database_dsn is not None:
+        app = settings.database_dsn.get_secret_value()
+        owner = settings.owner_dsn.get_secret_value() if settings.owner_dsn else app
+        yield Dsns(app, owner)
+        return
+    cluster = open_cluster(settings.state_folder)
+    try:
+        dsns = provision(cluster, PRODUCT_DATABASE, PRODUCT_ROLES)
+        yield Dsns(dsns["product_app"], dsns["owner"])
+    finally:
+        if cluster.started_here:
+            cluster.stop()
+
+
+@asynccontextmanager
+async def open_database(settings: ProductSettings, dsn: str) -> AsyncIterator[Database]:
+    """The pool of the login ``product_app``."""
+    async with await Database.open(dsn, max_size=settings.database_pool) as database:
+        yield database
+
+
+def build_catalogue(settings: ProductSettings, database: Database) -> Catalogue:
+    """The public queries of the scope."""
+    return Catalogue(database, scope_of(settings))
+
+
+def build_follower(settings: ProductSettings, database: Database) -> Follower:
+    """What follows the resolver. Raises PrwError INVALID_TOKEN where no token is set."""
+    if settings.token is None and settings.token_file is None:
+        raise PrwError(Code.INVALID_TOKEN, "following needs a token: set token or token_file")
+    channel = partial(_open_resolver, settings)
+    following = FollowSettings(scope_of(settings), settings.batch_size)
+    return Follower(database, connector(channel, settings.consumer_id), following)
+
+
+def _open_resolver(settings: ProductSettings) -> grpc.aio.Channel:
+    authority = settings.resolver_authority
+    return open_channel(
+        settings.resolver_address,
+        partial(_read_token, settings),
+        tls=None if authority is None else Tls(authority.read_bytes()),
+        allow_plaintext=settings.resolver_plaintext,
+    )
+
+
+def _read_token(settings: ProductSettings) -> str:
+    if settings.token_file is not None:
+        return settings.token_file.read_text("utf-8").strip()
+    return "" if settings.token is None else settings.token.get_secret_value()
+
+
+def build_rpc_server(settings: ProductSettings, catalogue: Catalogue) -> RpcServer:
+    """The gRPC server with CatalogService, not yet started; every method of it is public."""
+    limits = RpcSettings(
+        address=settings.address,
+        max_calls=settings.max_calls,
+        certificate=settings.certificate,
+        key=settings.certificate_key,
+    )
+    server = RpcServer(None, limits)
+    server.add(add_CatalogServiceServicer_to_server, CatalogRpc(catalogue))
+    return server
+
+
+class HttpServer(uvicorn.Server):
+    """The HTTP server on a socket of its own; the program, not it, listens for signals."""
+
+    def __init__(
+        self, settings: ProductSettings, catalogue: Catalogue, standing: Standing | None
+    ) -> None:
+        super().__init__(
+            uvicorn.Config(
+                make_app(catalogue, standing),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                lifespan="off",
+                limit_concurrency=settings.max_calls,
+                timeout_graceful_shutdown=10,
+                ssl_certfile=settings.certificate,
+                ssl_keyfile=settings.certificate_key,
+            )
+        )
+        self.socket = _listen(settings.http_address)
+        scheme = "http" if settings.certificate is None else "https"
+        host, port = self.socket.getsockname()[:2]
+        self.url = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave signals to the program."""
+        yield
+
+    async def run_until_stopped(self) -> None:
+        """Serve until ``should_exit`` is set and open requests have ended."""
+        await self.serve([self.socket])
+
+
+def _listen(address: str) -> socket.socket:
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    return socket.create_server((host, int(port)), family=family, backlog=2048)

@@ -1,0 +1,226 @@
+"""``prw product``: migrate, serve, follow, status."""
+
+from __future__ import annotations
+
+import asyncio
+import json as jsonlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import psycopg
+import structlog
+import typer
+
+from prw.errors import Code, PrwError
+from prw_base.logs import configure
+from prw_base.server.migrations import migrate as apply_migrations
+from prw_base.server.rpc import RpcServer
+from prw_base.server.secrets import write_private
+from prw_base.server.termination import terminated
+from prw_base.tables import print_table
+from prw_product.bootstrap import (
+    HttpServer,
+    build_catalogue,
+    build_follower,
+    build_rpc_server,
+    databases,
+    open_database,
+    scope_of,
+)
+from prw_product.follow.service import Follower
+from prw_product.serve.status import COLUMNS, read_status
+from prw_product.settings import ProductSettings
+
+MIGRATIONS = "prw_product.migrations"
+_log = structlog.get_logger(__name__)
+
+app = typer.Typer(
+    name="product",
+    help="Follow accepted changes and serve the public catalogue.",
+    no_args_is_help=True,
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+ResolverOption = Annotated[
+    str | None, typer.Option("--resolver", metavar="HOST:PORT", help="Where the resolver serves.")
+]
+TokenFileOption = Annotated[
+    Path | None,
+    typer.Option("--token-file", help="File with the token of the product's machine client."),
+]
+ReadyFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ready-file", help="Write addresses and process id here, as JSON, once it serves."
+    ),
+]
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    state: Annotated[
+        Path | None,
+        typer.Option(
+            "--state",
+            metavar="FOLDER",
+            help="Folder of the embedded PostgreSQL; wins over PRW_PRODUCT_STATE_FOLDER.",
+        ),
+    ] = None,
+    tenant: Annotated[
+        str | None, typer.Option("--tenant", help="The tenant that is projected here.")
+    ] = None,
+    catalog: Annotated[
+        str | None, typer.Option("--catalog", help="The catalogue that is projected here.")
+    ] = None,
+) -> None:
+    """Follow accepted changes and serve the public catalogue.
+
+    Settings come from PRW_PRODUCT_… in the environment and from the table [product] of prw.toml.
+    """
+    given = {"state_folder": state, "tenant_id": tenant, "catalog_id": catalog}
+    context.obj = ProductSettings(**_chosen(given))
+
+
+def _chosen(given: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _settings(context: typer.Context, **given: Any) -> ProductSettings:
+    settings: ProductSettings = context.obj
+    return settings.model_copy(update=_chosen(given))
+
+
+@contextmanager
+def _explained() -> Iterator[None]:
+    """A database that does not answer is told as one, with the exit status that says to try again."""
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise PrwError(Code.UNAVAILABLE, f"the database does not answer: {error}") from error
+
+
+@app.command()
+def migrate(context: typer.Context, json: JsonOption = False) -> None:
+    """Bring the database's schema up to this version; a second run changes nothing."""
+    with _explained(), databases(_settings(context)) as dsns:
+        applied = apply_migrations(dsns.owner, MIGRATIONS)
+    print_table("Applied migrations", ("migration",), [(name,) for name in applied], json)
+
+
+@app.command()
+def serve(
+    context: typer.Context,
+    http: Annotated[
+        str | None,
+        typer.Option(
+            "--http", metavar="HOST:PORT", help="HTTP and pages; port 0 takes a free one."
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option("--address", metavar="HOST:PORT", help="gRPC; port 0 takes a free one."),
+    ] = None,
+    follow_too: Annotated[
+        bool | None,
+        typer.Option(
+            "--follow/--no-follow", help="Whether this process also follows, for one machine."
+        ),
+    ] = None,
+    resolver: ResolverOption = None,
+    token_file: TokenFileOption = None,
+    ready_file: ReadyFileOption = None,
+) -> None:
+    """Serve the catalogue by HTTP and gRPC until SIGTERM or Ctrl-C, then let open calls end."""
+    settings = _settings(
+        context,
+        http_address=http,
+        address=address,
+        follow_in_process=follow_too,
+        resolver_address=resolver,
+        token_file=token_file,
+    )
+    configure(json=settings.json_logs)
+    with _explained(), databases(settings) as dsns:
+        asyncio.run(_serve(settings, dsns.app, ready_file))
+
+
+async def _serve(settings: ProductSettings, dsn: str, ready_file: Path | None) -> None:
+    stop = terminated()
+    async with open_database(settings, dsn) as database:
+        catalogue = build_catalogue(settings, database)
+        follower = build_follower(settings, database) if settings.follow_in_process else None
+        http = HttpServer(settings, catalogue, follower.standing if follower else None)
+        async with build_rpc_server(settings, catalogue) as rpc, asyncio.TaskGroup() as tasks:
+            serving = tasks.create_task(http.run_until_stopped())
+            following = tasks.create_task(_follow_beside(follower)) if follower else None
+            _tell_ready(http, rpc, ready_file)
+            await _either(stop, serving)
+            http.should_exit = True
+            if following is not None:
+                following.cancel()
+
+
+async def _either(stop: asyncio.Event, serving: asyncio.Task[None]) -> None:
+    """Until told to stop, or the server ends by itself."""
+    waiting = asyncio.create_task(stop.wait())
+    await asyncio.wait({waiting, serving}, return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+
+
+async def _follow_beside(follower: Follower) -> None:
+    """Follow; where that is no use any more, what is there goes on being served."""
+    try:
+        await follower.run()
+    except PrwError as error:
+        _log.error("serving goes on without following", code=error.code.value)
+
+
+def _tell_ready(http: HttpServer, rpc: RpcServer, ready_file: Path | None) -> None:
+    address = f"{rpc.settings.address.rpartition(':')[0]}:{rpc.port}"
+    typer.echo(f"product serves {http.url}/ and gRPC on {address}", err=True)
+    if ready_file is not None:
+        ready = {"url": http.url, "address": address, "pid": os.getpid()}
+        write_private(ready_file, jsonlib.dumps(ready).encode())
+
+
+@app.command()
+def follow(
+    context: typer.Context, resolver: ResolverOption = None, token_file: TokenFileOption = None
+) -> None:
+    """Follow the resolver's changes until SIGTERM or Ctrl-C.
+
+    Ends by itself only where asking again changes nothing, and says what an operator must do.
+    """
+    settings = _settings(context, resolver_address=resolver, token_file=token_file)
+    configure(json=settings.json_logs)
+    with _explained(), databases(settings) as dsns:
+        asyncio.run(_follow(settings, dsns.app))
+
+
+async def _follow(settings: ProductSettings, dsn: str) -> None:
+    stop = terminated()
+    async with open_database(settings, dsn) as database:
+        following = asyncio.create_task(build_follower(settings, database).run())
+        await _either(stop, following)
+        if following.done():
+            await following
+        following.cancel()
+        await asyncio.gather(following, return_exceptions=True)
+
+
+@app.command()
+def status(context: typer.Context, json: JsonOption = False) -> None:
+    """Show progress, what holds it, and how much is public."""
+    settings = _settings(context)
+
+    async def read(dsn: str) -> list[tuple[object, ...]]:
+        async with open_database(settings, dsn) as database:
+            return await read_status(database, scope_of(settings))
+
+    with _explained(), databases(settings) as dsns:
+        rows = asyncio.run(read(dsns.app))
+    print_table("Projection", COLUMNS, rows, json)

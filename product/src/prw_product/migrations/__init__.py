@@ -1,0 +1,1 @@
+"""The product database's migrations, in the order of their numbers."""

@@ -1,0 +1,1 @@
+"""Releases, the public assignment of listings, and the pointer to the serving generation."""

@@ -1,0 +1,202 @@
+"""The public HTTP API: JSON at the paths of the reference, and errors as problem+json (RFC 9457)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+import psycopg
+import structlog
+from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse, Response
+from starlette.exceptions import HTTPException
+from starlette.middleware.base import RequestResponseEndpoint
+
+from prw.errors import TABLE, Code, PrwError
+from prw_base.ids import new_id
+from prw_base.server.database import as_prw_error
+from prw_product.follow.model import Standing
+from prw_product.serve import answers
+from prw_product.serve.model import MAX_PAGE, MAX_TEXT, ItemQuery
+from prw_product.serve.pages import error_page, make_pages
+from prw_product.serve.service import Catalogue
+
+_log = structlog.get_logger(__name__)
+_ATTRIBUTE = re.compile(r"attr\[(?P<key>[^\[\]]+)\]")
+
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; "
+    "base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_PROBLEMS: dict[int | str, dict[str, object]] = {
+    status: {
+        "model": answers.ProblemAnswer,
+        "content": {"application/problem+json": {}},
+        "description": description,
+    }
+    for status, description in ((422, "VALIDATION_FAILED"), (503, "UNAVAILABLE, OVERLOADED"))
+}
+_NO_ITEM: dict[int | str, dict[str, object]] = {
+    404: {
+        "model": answers.ProblemAnswer,
+        "content": {"application/problem+json": {}},
+        "description": "NOT_FOUND",
+    }
+}
+_ATTR_PARAMETER = {
+    "name": "attr",
+    "in": "query",
+    "style": "deepObject",
+    "explode": True,
+    "description": "attr[key]=value: only items with this value, canonical or as people write it "
+    "(attr[storage:capacity]=1 TB). At most 16.",
+    "schema": {"type": "object", "additionalProperties": {"type": "string", "maxLength": MAX_TEXT}},
+}
+
+PageSize = Annotated[int, Query(ge=0, le=MAX_PAGE, description="At most so many; 0 for 50.")]
+PageToken = Annotated[
+    str, Query(max_length=MAX_TEXT, description="Token of the previous page, or empty.")
+]
+ClassId = Annotated[
+    str | None, Query(alias="class", max_length=128, description="Only this class.")
+]
+
+
+def make_app(catalogue: Catalogue, standing: Standing | None = None) -> FastAPI:
+    """The application: API, pages and health; ``standing`` where this process also follows."""
+    app = FastAPI(
+        title="Catalogue",
+        version="1",
+        summary="Released items, their offers and the merchants that make them.",
+        docs_url=None,
+        redoc_url=None,
+    )
+    app.include_router(_api(catalogue))
+    app.include_router(_health(catalogue, standing))
+    app.include_router(make_pages(catalogue))
+    app.add_exception_handler(PrwError, _on_refusal)
+    app.add_exception_handler(psycopg.Error, _on_database)
+    app.add_exception_handler(RequestValidationError, _on_invalid)
+    app.add_exception_handler(HTTPException, _on_http)
+    app.middleware("http")(_guarded)
+    return app
+
+
+def _api(catalogue: Catalogue) -> APIRouter:
+    api = APIRouter(prefix="/v1", tags=["catalogue"], responses=_PROBLEMS)
+
+    @api.get("/items", openapi_extra={"parameters": [_ATTR_PARAMETER]}, operation_id="listItems")
+    async def list_items(
+        request: Request,
+        class_id: ClassId = None,
+        page_size: PageSize = 0,
+        page_token: PageToken = "",
+    ) -> answers.ItemsAnswer:
+        """Released items by id."""
+        query = ItemQuery(class_id, attribute_filters(request), page_size, page_token)
+        return answers.items_answer(await catalogue.list_items(query))
+
+    @api.get("/items/{item_id}", responses=_NO_ITEM, operation_id="getItem")
+    async def get_item(item_id: str) -> answers.ItemAnswer:
+        """One released item with its offers."""
+        return answers.item_answer(await catalogue.get_item(item_id))
+
+    @api.get("/merchants", operation_id="listMerchants")
+    async def list_merchants(
+        page_size: PageSize = 0, page_token: PageToken = ""
+    ) -> answers.MerchantsAnswer:
+        """Merchants that have a released offer, by id."""
+        return answers.merchants_answer(await catalogue.list_merchants(page_size, page_token))
+
+    return api
+
+
+def _health(catalogue: Catalogue, standing: Standing | None) -> APIRouter:
+    router = APIRouter(tags=["health"])
+
+    @router.get("/healthz", operation_id="health")
+    async def health() -> answers.HealthAnswer:
+        """Whether the catalogue can be read; 503 where the database does not answer."""
+        counts = await catalogue.count()
+        stopped = standing.stopped if standing else None
+        return answers.HealthAnswer(
+            status="ok",
+            public_items=counts.items,
+            following=None if standing is None else standing.connected,
+            progress=None if standing is None else standing.progress,
+            stopped=None if stopped is None else stopped.code.value,
+        )
+
+    return router
+
+
+def attribute_filters(request: Request) -> dict[str, str]:
+    """The ``attr[key]=value`` parameters. Raises PrwError where one is there twice."""
+    found: dict[str, str] = {}
+    for name, value in request.query_params.multi_items():
+        match = _ATTRIBUTE.fullmatch(name)
+        if match is None:
+            continue
+        if match["key"] in found:
+            raise PrwError(Code.VALIDATION_FAILED, "an attribute is asked for twice", field=name)
+        found[match["key"]] = value
+    return found
+
+
+async def _guarded(request: Request, call_next: RequestResponseEndpoint) -> Response:
+    try:
+        response = await call_next(request)
+    except Exception as error:  # noqa: BLE001  the boundary: logged, then told as INTERNAL
+        error_id = new_id("err")
+        _log.error("unexpected error", error_id=error_id, exc_info=error)
+        response = _problem(request, PrwError(Code.INTERNAL, f"unexpected error {error_id}"))
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+async def _on_refusal(request: Request, error: Exception) -> Response:
+    if not isinstance(error, PrwError):
+        raise error
+    return _problem(request, error)
+
+
+async def _on_database(request: Request, error: Exception) -> Response:
+    known = as_prw_error(error) if isinstance(error, psycopg.Error) else None
+    if known is None:
+        raise error
+    _log.warning("the database failed a query", reason=str(error), code=known.code.value)
+    return _problem(request, known)
+
+
+async def _on_invalid(request: Request, error: Exception) -> Response:
+    if not isinstance(error, RequestValidationError):
+        raise error
+    first = error.errors()[0]
+    field = ".".join(str(part) for part in first["loc"][1:])
+    return _problem(request, PrwError(Code.VALIDATION_FAILED, str(first["msg"]), field=field))
+
+
+async def _on_http(request: Request, error: Exception) -> Response:
+    """What the router itself refuses: an unknown path, a method that is not allowed."""
+    if not isinstance(error, HTTPException):
+        raise error
+    code = Code.NOT_FOUND if error.status_code == 404 else Code.VALIDATION_FAILED
+    problem = PrwError(code, str(error.detail)).problem() | {"status": error.status_code}
+    return JSONResponse(
+        problem, error.status_code, dict(error.headers or {}), "application/problem+json"
+    )
+
+
+def _problem(request: Request, error: PrwError) -> Response:
+    headers = {}
+    if error.retryable:
+        wait = error.retry_after.total_seconds() if error.retry_after else 1
+        headers["Retry-After"] = str(max(1, round(wait)))
+    if not request.url.path.startswith("/v1/") and "text/html" in request.headers.get("accept", ""):
+        return error_page(error, headers)
+    status = TABLE[error.code].http
+    return JSONResponse(error.problem(), status, headers, "application/problem+json")

@@ -1,0 +1,129 @@
+"""What the public may see, and how it asks."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from prw.errors import Code, PrwError
+from prw_base.canonical import canonical_json, sha256_hex
+from prw_product.publish.model import Attribute
+
+DEFAULT_PAGE = 50
+MAX_PAGE = 500
+MAX_TEXT = 512
+MAX_FILTERS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Merchant:
+    """Who sells; ``name`` as stated, empty where it is not known."""
+
+    merchant_id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One merchant's listing of an item.
+
+    The price is an exact decimal amount in an ISO 4217 currency, both None where none was stated;
+    price and availability are those of ``observed_at`` (UTC).
+    """
+
+    listing_id: str
+    merchant: Merchant
+    title: str
+    url: str
+    price_amount: str | None
+    price_currency: str | None
+    availability: str
+    observed_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A released item with its offers; never anything private."""
+
+    item_id: str
+    class_id: str
+    title: str
+    attributes: tuple[Attribute, ...]
+    published_revision: int
+    publication_revision: int
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemQuery:
+    """Which items: of a class (None for all), with these values, at most 500 a page (0 for 50)."""
+
+    class_id: str | None = None
+    attributes: Mapping[str, str] | None = None
+    page_size: int = 0
+    page_token: str = ""
+
+    def fingerprint(self) -> str:
+        """What a page token is bound to: the filters, not the size of a page."""
+        asked = {"class": self.class_id or "", "attributes": dict(self.attributes or {})}
+        return sha256_hex(canonical_json(asked))[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class ItemPage:
+    """Items by id; ``next_page_token`` is empty at the end."""
+
+    items: tuple[Item, ...]
+    next_page_token: str
+
+
+@dataclass(frozen=True, slots=True)
+class MerchantPage:
+    """Merchants by id; ``next_page_token`` is empty at the end."""
+
+    merchants: tuple[Merchant, ...]
+    next_page_token: str
+
+
+def page_size(asked: int) -> int:
+    """The rows of a page; raises PrwError VALIDATION_FAILED outside of 0 to 500."""
+    if not 0 <= asked <= MAX_PAGE:
+        raise _invalid("page_size", f"page_size is 0 to {MAX_PAGE}")
+    return asked or DEFAULT_PAGE
+
+
+def check_query(query: ItemQuery) -> None:
+    """The limits of the proto, for callers that come by HTTP; raises PrwError."""
+    given = query.attributes or {}
+    if len(given) > MAX_FILTERS:
+        raise _invalid("attr", f"at most {MAX_FILTERS} attributes")
+    for text in (query.class_id or "", query.page_token, *given, *given.values()):
+        if len(text) > MAX_TEXT or "\0" in text:
+            raise _invalid("query", f"a text is longer than {MAX_TEXT} characters or holds a NUL")
+
+
+def make_token(after: str, bound_to: str) -> str:
+    """The token of the page after ``after``."""
+    return base64.urlsafe_b64encode(canonical_json([after, bound_to])).decode().rstrip("=")
+
+
+def read_token(token: str, bound_to: str) -> str:
+    """What a token's page begins after; raises PrwError VALIDATION_FAILED for another query's."""
+    if not token:
+        return ""
+    try:
+        padded = token + "=" * (-len(token) % 4)
+        after, binding = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+    except (binascii.Error, ValueError, TypeError) as error:
+        raise _invalid("page_token", "this is no page token") from error
+    if binding != bound_to or not isinstance(after, str) or "\0" in after:
+        raise _invalid("page_token", "the page token belongs to another query")
+    return after
+
+
+def _invalid(field: str, message: str) -> PrwError:
+    return PrwError(Code.VALIDATION_FAILED, message, field=field)
