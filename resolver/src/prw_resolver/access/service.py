@@ -129,7 +129,7 @@ async def find_source(conn: AsyncConnection[Any], tenant_id: str, source_id: str
 async def provision_client(issuer: Issuer, grant: ClientGrant) -> Provisioned:
     """Make a client for a machine, and its token. A client that the instance had before is superseded.
 
-    NOT_FOUND where the tenant has no such catalogue, SOURCE_SCOPE_DENIED where the catalogue lacks a source.
+    NOT_FOUND where the tenant has no such catalogue, or the catalogue no such source.
     """
     client_id = new_id("cli")
     try:
@@ -146,7 +146,7 @@ async def _check_sources(conn: AsyncConnection[Any], grant: ClientGrant) -> None
     lacking = missing(grant.sources, held)
     if lacking:
         raise PrwError(
-            Code.SOURCE_SCOPE_DENIED,
+            Code.NOT_FOUND,
             f"catalogue {grant.catalog_id!r} has no source {lacking[0]!r}; put the source first",
             field="sources",
         )
