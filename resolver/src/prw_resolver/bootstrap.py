@@ -7,20 +7,33 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from prw.changes.v1 import change_service_pb2_grpc as changes_grpc
 from prw.collector.v1 import artifact_service_pb2_grpc as artifacts_grpc
 from prw.collector.v1 import capture_service_pb2_grpc as captures_grpc
 from prw.collector.v1 import collector_service_pb2_grpc as collectors_grpc
+from prw.operator.v1 import review_service_pb2_grpc as reviews_grpc
 from prw_base.server.database import Database
 from prw_base.server.postgres import open_cluster
 from prw_base.server.provision import RESOLVER_DATABASE, RESOLVER_ROLES, provision
 from prw_base.server.rpc import RpcServer, RpcSettings
 from prw_base.server.tokens import Signer, Verifier, jwks, load_or_create_key
-from prw_resolver.access.service import Access, Issuer, authenticate
+from prw_resolver.access.service import Access, Issuer, authenticate, reauthorise
+from prw_resolver.catalog.service import ReleasePolicy
+from prw_resolver.identity.service import Identifier
 from prw_resolver.intake.rpc import ArtifactService, CaptureService, CollectorService
 from prw_resolver.intake.service import Intake
 from prw_resolver.objects.local import LocalObjectStore
 from prw_resolver.objects.port import ObjectStore
+from prw_resolver.review.rpc import ReviewServicer
+from prw_resolver.review.service import Review
 from prw_resolver.settings import ResolverSettings
+from prw_resolver.stream.committer import Committer
+from prw_resolver.stream.epoch import EpochFile
+from prw_resolver.stream.rpc import ChangeServicer
+from prw_resolver.stream.service import Feed
+from prw_resolver.stream.signal import Signal
+from prw_resolver.stream.store import system_identifier
+from prw_resolver.vocabulary import service as vocabulary
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +52,9 @@ class Parts:
     db: Database
     objects: ObjectStore
     access: Access
+    epoch: EpochFile
+    committer: Committer
+    signal: Signal
 
 
 @contextmanager
@@ -63,14 +79,41 @@ def databases(settings: ResolverSettings) -> Iterator[Dsns]:
 
 @asynccontextmanager
 async def open_parts(settings: ResolverSettings, dsn: str) -> AsyncIterator[Parts]:
-    """Open the pool, the object store and the keys. `dsn` is that of the login `resolver_app`."""
+    """Open the pool, the object store, the keys and the stream's writer.
+
+    `dsn` is that of the login `resolver_app`. Raises EPOCH_FENCED for a database that the control plane does not know.
+    """
     async with await Database.open(dsn, max_size=settings.database_pool) as db:
+        epoch, signal = await open_epoch(settings, db), Signal()
+        committer = Committer(db, epoch, signal)
         yield Parts(
             settings=settings,
             db=db,
             objects=LocalObjectStore.open(settings.objects),
             access=Access(db, build_verifier(settings)),
+            epoch=epoch,
+            committer=committer,
+            signal=signal,
         )
+        await committer.close()
+
+
+async def open_epoch(settings: ResolverSettings, db: Database) -> EpochFile:
+    """The control plane, founded for this database at the first start and checked at every other."""
+    epoch = EpochFile(settings.control / "epoch.json")
+    async with db.transaction(None, read_only=True) as conn:
+        epoch.claim(await system_identifier(conn))
+    return epoch
+
+
+def build_identifier(parts: Parts) -> Identifier:
+    """What decides records by rule."""
+    return Identifier(parts.db, parts.committer)
+
+
+def build_releases(parts: Parts) -> ReleasePolicy:
+    """What publishes whatever is accepted."""
+    return ReleasePolicy(parts.db, parts.committer)
 
 
 def build_verifier(settings: ResolverSettings) -> Verifier:
@@ -103,6 +146,11 @@ def build_server(parts: Parts) -> RpcServer:
     server.add(collectors_grpc.add_CollectorServiceServicer_to_server, CollectorService(intake))
     server.add(artifacts_grpc.add_ArtifactServiceServicer_to_server, ArtifactService(intake))
     server.add(captures_grpc.add_CaptureServiceServicer_to_server, CaptureService(intake))
+    review = Review(parts.db, parts.committer, vocabulary.load)
+    server.add(reviews_grpc.add_ReviewServiceServicer_to_server, ReviewServicer(review))
+    feed = Feed(parts.db, parts.epoch)
+    changes = ChangeServicer(feed, parts.signal, partial(reauthorise, parts.access))
+    server.add(changes_grpc.add_ChangeServiceServicer_to_server, changes)
     return server
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from prw_resolver.cli import callers, places, programs
+from prw_resolver.cli.review import review
 from prw_resolver.cli.session import load_settings
 
 app = typer.Typer(
@@ -42,3 +43,4 @@ app.add_typer(places.catalog, name="catalog")
 app.add_typer(places.source, name="source")
 app.add_typer(callers.client, name="client")
 app.add_typer(callers.operator, name="operator")
+app.add_typer(review, name="review")

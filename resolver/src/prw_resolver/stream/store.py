@@ -108,3 +108,8 @@ async def report_progress(
         conn, "report_progress", **_key(stream), consumer_id=consumer_id, position=position
     )
     return rows[0]["reported_position"], rows[0]["reported_at"]
+
+
+async def system_identifier(conn: AsyncConnection[Any]) -> str:
+    """Which database cluster this is: the same in every copy and restore of it."""
+    return str((await _rows(conn, "system_identifier"))[0]["system_identifier"])

@@ -54,3 +54,7 @@ update resolver.stream_consumer
  where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and history_epoch = %(history_epoch)s
    and consumer_id = %(consumer_id)s
 returning reported_position, reported_at;
+
+-- name: system_identifier
+-- Which database cluster this is, as the control plane knows it.
+select system_identifier::text from pg_control_system();

@@ -1,0 +1,195 @@
+"""``prw resolver review``: what no rule may decide, before a person. Talks to a running resolver over gRPC."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import typer
+
+from prw.errors import Code, PrwError
+from prw_base.client import open_channel
+from prw_base.ids import new_id
+from prw_base.tables import print_json, print_table
+from prw_resolver.cli.session import JsonOption, settings_of
+from prw_resolver.review.client import ReviewClient
+from prw_resolver.review.decide import Request
+from prw_resolver.review.model import CaseKind, CaseStatus
+from prw_resolver.stream.model import Action
+
+T = TypeVar("T")
+
+TOKEN_FILE_VARIABLE = "PRW_OPERATOR_TOKEN_FILE"
+
+review = typer.Typer(
+    help="List the cases that wait for a person, look at one, decide it.", no_args_is_help=True
+)
+
+AddressOption = Annotated[
+    str | None,
+    typer.Option("--address", help="host:port of the resolver; by default the one it serves on."),
+]
+TokenOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        envvar=TOKEN_FILE_VARIABLE,
+        help="File with the token of `prw resolver operator provision`.",
+    ),
+]
+
+
+class Decidable(StrEnum):
+    """What can be decided on a case here."""
+
+    ACCEPT = "accept"
+    CORRECT = "correct"
+    REJECT = "reject"
+    DEFER = "defer"
+    RETRACT = "retract"
+
+
+@review.command("list")
+def list_cases(
+    context: typer.Context,
+    status: Annotated[
+        CaseStatus, typer.Option("--status", help="Only these.")
+    ] = CaseStatus.AWAITING_HUMAN,
+    kind: Annotated[CaseKind | None, typer.Option("--kind", help="Only these.")] = None,
+    address: AddressOption = None,
+    token_file: TokenOption = None,
+    json: JsonOption = False,
+) -> None:
+    """List cases, oldest first."""
+
+    async def work(client: ReviewClient) -> list[dict[str, Any]]:
+        return [
+            case async for case in client.cases(status.value, None if kind is None else kind.value)
+        ]
+
+    cases = _run(context, address, token_file, work)
+    columns = ("case_id", "revision", "reason", "candidates", "source_id", "title", "opened_at")
+    print_table(
+        "Cases", columns, [tuple(case[column] for column in columns) for case in cases], json
+    )
+
+
+@review.command("show")
+def show(
+    context: typer.Context,
+    case_id: Annotated[str, typer.Argument(metavar="CASE", help="The case's id.")],
+    address: AddressOption = None,
+    token_file: TokenOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Show one case: what was stated and where, the candidates, and what was decided before."""
+    case = _run(context, address, token_file, lambda client: client.case(case_id))
+    if json:
+        print_json(case)
+        return
+    _table(
+        "Case",
+        ("case_id", "kind", "status", "revision", "reason", "listing_key"),
+        [case["summary"]],
+    )
+    _table("Proposal", ("attribute", "value", "unit", "basis"), case["proposal"])
+    _table(
+        "Candidates",
+        ("item_id", "title", "score", "agree", "disagree", "missing"),
+        case["candidates"],
+    )
+    _table("Evidence", ("attribute", "quote", "part_role", "selector"), case["evidence"])
+    _table(
+        "History", ("decided_at", "action", "actor_kind", "actor_id", "rationale"), case["history"]
+    )
+
+
+@review.command("decide")
+def decide(
+    context: typer.Context,
+    case_id: Annotated[str, typer.Argument(metavar="CASE", help="The case's id.")],
+    action: Annotated[Decidable, typer.Argument(help="What is decided.")],
+    revision: Annotated[
+        int,
+        typer.Option("--revision", min=1, help="The revision you saw; a moved case is refused."),
+    ],
+    rationale: Annotated[str, typer.Option("--rationale", help="Why, in your words.")],
+    map_to: Annotated[
+        str | None, typer.Option("--map-to", metavar="ITEM", help="The item it is.")
+    ] = None,
+    create_item: Annotated[
+        bool, typer.Option("--create-item", help="It is an item of its own.")
+    ] = False,
+    corrections: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="KEY=VALUE", help="A corrected value, for the action correct."
+        ),
+    ] = None,
+    key: Annotated[
+        str | None, typer.Option("--idempotency-key", help="Give it again to repeat a lost call.")
+    ] = None,
+    address: AddressOption = None,
+    token_file: TokenOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Decide a case: accept, correct, reject, defer or retract."""
+    request = Request(
+        case_id=case_id,
+        expected_revision=revision,
+        action=Action(action.value),
+        rationale=rationale,
+        idempotency_key=key or new_id("key"),
+        corrections=_pairs(corrections or []),
+        create_item=create_item,
+        map_to=map_to,
+    )
+    decided = _run(context, address, token_file, lambda client: client.decide(request))
+    columns = ("decision_id", "case_id", "case_revision", "event_ids", "replayed")
+    print_table("Decision", columns, [tuple(decided[column] for column in columns)], json)
+
+
+def _pairs(settings: list[str]) -> dict[str, str]:
+    pairs = {}
+    for setting in settings:
+        name, equals, value = setting.partition("=")
+        if not equals:
+            raise PrwError(Code.VALIDATION_FAILED, f"{setting!r} is not KEY=VALUE", field="--set")
+        pairs[name] = value
+    return pairs
+
+
+def _table(title: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
+    print_table(title, columns, [tuple(row[column] for column in columns) for row in rows])
+
+
+def _run(
+    context: typer.Context,
+    address: str | None,
+    token_file: Path | None,
+    work: Callable[[ReviewClient], Awaitable[T]],
+) -> T:
+    token = _token(token_file)
+    target = address or settings_of(context).address
+
+    async def run() -> T:
+        async with open_channel(target, token) as channel:
+            return await work(ReviewClient(channel))
+
+    return asyncio.run(run())
+
+
+def _token(token_file: Path | None) -> str:
+    if token_file is None:
+        raise PrwError(
+            Code.INVALID_TOKEN,
+            f"say who you are: --token-file, or {TOKEN_FILE_VARIABLE}; `prw resolver operator provision` makes one",
+            field="--token-file",
+        )
+    if not os.access(token_file, os.R_OK):
+        raise PrwError(Code.INVALID_TOKEN, f"{token_file} cannot be read", field="--token-file")
+    return token_file.read_text("utf-8").strip()
