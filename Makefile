@@ -11,7 +11,7 @@ WORKERS ?= 2
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test check lint types imports proto-lint proto-breaking drift migrations lock-check \
-	format proto lock clean
+	format proto docs docs-drift lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,7 +26,7 @@ demo: venv ## the whole walk on an example street; ONCE=1 ends after the table, 
 test: venv ## all tests; ARGS="tests/sdk -k name" for some of them
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
 
-check: lint types imports proto-lint proto-breaking drift migrations lock-check ## everything that is checked without running: all below
+check: lint types imports proto-lint proto-breaking drift docs-drift migrations lock-check ## everything that is checked without running: all below
 
 lint: venv ## style and common mistakes
 	@$(BIN)/ruff check --quiet .
@@ -49,6 +49,9 @@ proto-breaking: venv ## what the contract promises on main still holds
 drift: venv ## generated code is what the contract gives
 	@$(BIN)/python proto/generate.py --check
 
+docs-drift: venv ## the error pages are what the table gives
+	@$(BIN)/python tools/make_error_pages.py --check
+
 migrations: venv ## migrations that would lock or break a running system
 	@sh tools/lint_migrations.sh
 
@@ -61,6 +64,9 @@ format: venv ## rewrite in the agreed style
 
 proto: venv ## write the generated code anew
 	@$(BIN)/python proto/generate.py
+
+docs: venv ## write the pages of the error codes anew
+	@$(BIN)/python tools/make_error_pages.py
 
 lock: venv ## write requirements.lock anew; ARGS=--upgrade takes newer versions
 	@$(BIN)/python tools/make_lock.py $(ARGS)
