@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl, urljoin, urlsplit
+from urllib.parse import SplitResult, parse_qsl, urljoin, urlsplit
 
 from w3lib.url import canonicalize_url, url_query_cleaner
 
@@ -19,11 +19,7 @@ def page_id(url: str) -> str:
 
 def site(url: str) -> str:
     """The host of an address as a shop is known by, without a leading ``www.``; empty where there is none."""
-    try:
-        host = urlsplit(url).hostname or ""
-    except ValueError:
-        return ""
-    return host.lower().removeprefix("www.")
+    return (_split(url).hostname or "").lower().removeprefix("www.")
 
 
 def joined(base: str, url: str) -> str:
@@ -40,21 +36,23 @@ def known_as(native_id: str, canonical: str | None, base: str) -> str:
     A canonical link to another site, or from every page to the home page, is a mistake that would make one listing of
     many.
     """
-    if canonical is None:
+    stated = joined(base, canonical or "")
+    is_home = _split(stated).path in ("", "/") and not _split(stated).query
+    if canonical is None or site(stated) != site(native_id):
         return native_id
-    stated = joined(base, canonical)
-    is_home = urlsplit(stated).path in ("", "/") and not urlsplit(stated).query
-    if site(stated) != site(native_id) or (is_home and urlsplit(native_id).path not in ("", "/")):
-        return native_id
-    return page_id(stated)
+    return native_id if is_home and _split(native_id).path not in ("", "/") else page_id(stated)
 
 
 def is_page(url: str, page: str) -> bool:
     """Whether an address leads to that page, or to a choice on it (the same address with more parameters)."""
-    try:
-        one, other = urlsplit(url), urlsplit(page)
-    except ValueError:
-        return False
+    one, other = _split(url), _split(page)
     if (site(url), one.path.rstrip("/")) != (site(page), other.path.rstrip("/")):
         return False
     return set(parse_qsl(other.query)) <= set(parse_qsl(one.query))
+
+
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError:
+        return SplitResult("", "", url, "", "")

@@ -71,9 +71,15 @@ _LEFT_OUT: Mapping[tuple[str, ...], str] = {
     ("additionalProperty.*.unitText", "additionalProperty.*.unitCode", "identifier.*.unitText"): (
         "the unit of a value, which stays beside it in the kept page"
     ),
-    ("productID", "model", "model.*", "alternateName", "inProductGroupWithID", "productGroupID"): (
-        "a name within the shop or the brand; sku, mpn and gtin identify the article"
-    ),
+    (
+        "productID",
+        "model",
+        "model.*",
+        "alternateName",
+        "headline",
+        "inProductGroupWithID",
+        "productGroupID",
+    ): ("a name within the shop or the brand; sku, mpn and gtin identify the article"),
     ("manufacturer", "manufacturer.*"): "the maker; part numbers are told apart by brand",
     ("review", "review.*", "reviews", "reviews.*", "aggregateRating", "aggregateRating.*"): (
         "what buyers say, which is no fact about the article"

@@ -31,7 +31,7 @@ _PLAIN_TAG = re.compile(r"[a-z][a-z0-9]*")
 def roots(tree: etree._Element) -> Iterator[Node]:
     """The items that are no property of another item."""
     page = _Items(tree)
-    return (page.node(element, 0) for element in page.top)
+    return (page.node(element, ()) for element in page.top)
 
 
 class Paths:
@@ -39,6 +39,7 @@ class Paths:
 
     def __init__(self, tree: etree._Element) -> None:
         self._times = Counter(one.get("id", "") for one in elements(tree, "//*[@id]"))
+        self._steps: dict[etree._Element, str] = {}
 
     def of(self, element: etree._Element) -> str:
         """An XPath whose first match is the element."""
@@ -47,15 +48,19 @@ class Paths:
             name = element.get("id", "")
             if self._times[name] == 1 and not re.search(r"[\"\s]", name):
                 return "/".join((f'//*[@id="{name}"]', *reversed(steps)))
-            steps.append(_step(element))
+            steps.append(self._step(element, parent))
             element = parent
-        return "/" + "/".join((_step(element), *reversed(steps)))
+        return "/" + "/".join(("*", *reversed(steps)))
 
-
-def _step(element: etree._Element) -> str:
-    tag = str(element.tag) if _PLAIN_TAG.fullmatch(str(element.tag)) else "*"
-    before = element.itersiblings(tag if tag != "*" else etree.Element, preceding=True)
-    return f"{tag}[{1 + sum(1 for _ in before)}]"
+    def _step(self, element: etree._Element, parent: etree._Element) -> str:
+        if element not in self._steps:
+            times: Counter[str] = Counter()
+            for number, child in enumerate(parent.iterchildren(etree.Element), start=1):
+                tag = str(child.tag)
+                times[tag] += 1
+                is_plain = _PLAIN_TAG.fullmatch(tag)
+                self._steps[child] = f"{tag}[{times[tag]}]" if is_plain else f"*[{number}]"
+        return self._steps[element]
 
 
 class _Items:
@@ -103,21 +108,25 @@ class _Items:
     def _is_loose(self, element: etree._Element, within: set[etree._Element]) -> bool:
         return element in self._owner and self._owner[element] not in within
 
-    def node(self, element: etree._Element, depth: int) -> Node:
+    def node(self, element: etree._Element, above: tuple[etree._Element, ...]) -> Node:
         """The item as a node; deeper than `DEEPEST`, or beyond `MOST_NODES`, nothing is read."""
         self._left -= 1
+        is_read = len(above) < DEEPEST and self._left > 0
         return Node(
             Markup.MICRODATA,
             frozenset(map(local_name, element.get("itemtype", "").split())),
             element.get("itemid"),
-            tuple(self._members(element, depth + 1)) if depth < DEEPEST and self._left > 0 else (),
+            tuple(self._members(element, (*above, element))) if is_read else (),
         )
 
-    def _members(self, item: etree._Element, depth: int) -> Iterator[tuple[str, Leaf | Node]]:
+    def _members(
+        self, item: etree._Element, above: tuple[etree._Element, ...]
+    ) -> Iterator[tuple[str, Leaf | Node]]:
         for element in self._properties[item]:
-            value = (
-                self.node(element, depth) if "itemscope" in element.attrib else self._leaf(element)
-            )
+            if element in above:
+                continue
+            is_item = "itemscope" in element.attrib
+            value = self.node(element, above) if is_item else self._leaf(element)
             if value is not None:
                 names = map(local_name, element.get("itemprop", "").split())
                 yield from ((name, value) for name in names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+
 from lxml import etree
 
 from prw_plugin_schemaorg import jsonld, microdata, opengraph

@@ -27,7 +27,7 @@ from prw_sdk.evidence import Claim, Locator, Record
 
 _LONGEST_PART = 120
 _NUMBERS = (SKU, MPN, GTIN, URL, TITLE)
-_TELL_APART = {"number": SKU, "condition": CONDITION, "currency": CURRENCY}
+_TELL_APART = {"sku": SKU, "condition": CONDITION, "currency": CURRENCY}
 
 Key = tuple[tuple[str, str], ...]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from prw_plugin_schemaorg.nodes import Graph, Node
+from prw_plugin_schemaorg.nodes import Graph, Leaf, Node
 from prw_plugin_schemaorg.page import Page
 
 PRODUCT_TYPES = frozenset(
@@ -46,7 +46,7 @@ def choose(graph: Graph, page: Page) -> Choice:
     Of several products those are meant whose address is the page's own. Where none has an address, JSON-LD products
     with numbers of their own are variants; everything else is a list.
     """
-    found = _adopted(tuple(_candidates(graph)), graph)
+    found = _named(_adopted(tuple(_candidates(graph)), graph), graph)
     own = tuple(one for one in found if _is_here(one, graph, page))
     if len(found) > 1 and own:
         found = own
@@ -76,7 +76,8 @@ def _of_root(root: Node, graph: Graph) -> Iterator[Candidate]:
 
 
 def _has_substance(node: Node) -> bool:
-    return any(name in _SUBSTANCE for name, _ in node.members) or "ProductGroup" in node.types
+    stated = (name for name, value in node.members if isinstance(value, Leaf) or name == "offers")
+    return any(name in _SUBSTANCE for name in stated) or "ProductGroup" in node.types
 
 
 def _adopted(found: tuple[Candidate, ...], graph: Graph) -> tuple[Candidate, ...]:
@@ -89,6 +90,12 @@ def _adopted(found: tuple[Candidate, ...], graph: Graph) -> tuple[Candidate, ...
         one for one in graph.roots if one.types & OFFER_TYPES and not any(one.all("itemOffered"))
     )
     return (Candidate(found[0].node, offers=tuple(loose)),)
+
+
+def _named(found: tuple[Candidate, ...], graph: Graph) -> tuple[Candidate, ...]:
+    """Beside products with a name, those without are scraps of markup."""
+    named = tuple(one for one in found if graph.leaves(one.node, "name"))
+    return named or found
 
 
 def _is_here(candidate: Candidate, graph: Graph, page: Page) -> bool:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 import zlib
 from dataclasses import dataclass
-from urllib.parse import urljoin
 
 from lxml import etree
 
+from prw_plugin_schemaorg.addresses import joined
 from prw_plugin_schemaorg.dom import elements, text
 from prw_sdk.evidence import Part
 
@@ -39,7 +39,8 @@ def parse(part: Part) -> Sitemap:
         return Sitemap()
     if root is None:
         return Sitemap()
-    found = [urljoin(part.url_reached, text(one).strip()) for one in elements(root, _ADDRESSES)]
+    stated = [text(one).strip() for one in elements(root, _ADDRESSES)]
+    found = [joined(part.url_reached, one) for one in stated if one]
     is_index = etree.QName(root).localname == "sitemapindex"
     return Sitemap(sitemaps=tuple(found)) if is_index else Sitemap(pages=tuple(found))
 

@@ -33,39 +33,60 @@ def stated(page: Page) -> list[str]:
 
 
 def _of_graph(graph: Graph) -> Iterator[str]:
-    for root in graph.roots:
-        if root.types & PRODUCT_TYPES:
-            yield from _within(root, "", graph)
-        elif root.types & OFFER_TYPES:
-            yield from _within(root, "offers", graph)
-        else:
-            yield from _within(root, min(root.types, default="Thing"), graph)
+    """Products first: what they refer to is named as theirs, and only the rest by its own type."""
+    walk = _Walk(graph)
+    for root in sorted(graph.roots, key=_is_beside):
+        if id(root) not in walk.seen:
+            yield from walk.within(root, _name(root))
 
 
-def _within(node: Node, path: str, graph: Graph) -> Iterator[str]:
-    for name, value in node.members:
-        here = _path(path, name, value)
+def _is_beside(root: Node) -> bool:
+    return not root.types & (PRODUCT_TYPES | OFFER_TYPES)
+
+
+def _name(root: Node) -> str:
+    if root.types & PRODUCT_TYPES:
+        return ""
+    return "offers" if root.types & OFFER_TYPES else min(root.types, default="Thing")
+
+
+class _Walk:
+    """Names everything that is under a node; each node once, since nodes may refer to each other in circles."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+        self.seen: set[int] = set()
+
+    def within(self, node: Node, path: str) -> Iterator[str]:
+        """The names of a node's members and of theirs."""
+        self.seen.add(id(node))
+        for name, value in node.members:
+            here = _path(path, name, self._graph.real(value))
+            yield from self._of_value(self._graph.real(value), here)
+
+    def _of_value(self, value: Leaf | Node, here: str) -> Iterator[str]:
         if isinstance(value, Leaf) or not value.members:
             yield here
-        elif name in PROPERTY_PATHS and not path:
-            yield from _property(value, here, graph)
-        else:
-            yield from _within(value, here, graph)
+        elif here in PROPERTY_PATHS:
+            yield from self._property(value, here)
+        elif id(value) not in self.seen:
+            yield from self.within(value, here)
+
+    def _property(self, stated: Node, path: str) -> Iterator[str]:
+        """A labelled property under its label; what it states beside name and value under that."""
+        called = label(self._graph, stated)
+        here = f"{path}.{called}" if called else path
+        for name, _ in stated.members:
+            if name == "value":
+                yield here
+            elif name not in ("name", "propertyID"):
+                yield f"{here}.{name}"
 
 
 def _path(path: str, name: str, value: Leaf | Node) -> str:
     here = f"{path}.{name}" if path else name
-    if isinstance(value, Node) and value.types & PRODUCT_TYPES and name == "mainEntity":
+    if isinstance(value, Leaf) or not value.members:
+        return here
+    if value.types & PRODUCT_TYPES and name == "mainEntity":
         return ""
-    return _SAME_AGAIN.get(here, here) if isinstance(value, Node) and value.members else here
-
-
-def _property(stated: Node, path: str, graph: Graph) -> Iterator[str]:
-    """A labelled property under its label; what it states beside name and value under that."""
-    called = label(graph, stated)
-    here = f"{path}.{called}" if called else path
-    for name, _ in stated.members:
-        if name == "value":
-            yield here
-        elif name not in ("name", "propertyID"):
-            yield f"{here}.{name}"
+    return _SAME_AGAIN.get(here, here)
