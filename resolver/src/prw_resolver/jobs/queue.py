@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 import psycopg
-from procrastinate.exceptions import ConnectorException
+from procrastinate.exceptions import ConnectorException, UniqueViolation
 from procrastinate.jobs import Job, Status
 from procrastinate.manager import JobManager
 from procrastinate.psycopg_connector import PsycopgConnector
@@ -23,6 +23,10 @@ class QueueUnavailable(Exception):
 
 class NotOurs(Exception):
     """The job is no longer this worker's: another took it for lost, and works on it or has finished it."""
+
+
+class _Rival(Exception):
+    """A job for the same capture waits or is worked on already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +83,20 @@ class JobQueue:
         async with _translated():
             if self._worker_id is None:
                 self._worker_id = await self._manager.register_worker()
-            try:
-                row = await self._manager.fetch_job([QUEUE], self._worker_id)
-            except ConnectorException as error:
-                if not isinstance(error.__cause__, psycopg.errors.ForeignKeyViolation):
-                    raise
-                # Another worker took this one for dead and struck it off: sign on again at the next call.
-                self._worker_id = None
-                return None
+            row = await self._fetch(self._worker_id)
         return Taken(row) if row is not None else None
+
+    async def _fetch(self, worker_id: int) -> Job | None:
+        try:
+            return await self._manager.fetch_job([QUEUE], worker_id)
+        except UniqueViolation:
+            return None  # another worker took a job for the same capture at the same moment
+        except ConnectorException as error:
+            if not isinstance(error.__cause__, psycopg.errors.ForeignKeyViolation):
+                raise
+            # Another worker took this one for dead and struck it off: sign on again at the next call.
+            self._worker_id = None
+            return None
 
     async def finish(self, job: Taken) -> None:
         """The job is done: its row goes, since the inbox keeps what was done."""
@@ -100,9 +109,12 @@ class JobQueue:
             await self._manager.finish_job(job.row, Status.FAILED, delete_job=False)
 
     async def put_back(self, job: Taken, after: timedelta) -> None:
-        """The job waits again, for so long at least."""
-        async with _translated():
-            await self._manager.retry_job(job.row, retry_at=datetime.now(UTC) + after)
+        """The job waits again, for so long at least; where its like waits already, that one is enough."""
+        try:
+            async with _translated():
+                await self._manager.retry_job(job.row, retry_at=datetime.now(UTC) + after)
+        except _Rival:
+            await self.finish(job)
 
     async def beat(self) -> None:
         """Say that this worker lives."""
@@ -141,4 +153,6 @@ async def _translated() -> AsyncIterator[None]:
     except ConnectorException as error:
         if isinstance(error.__cause__, psycopg.errors.RaiseException):
             raise NotOurs(str(error.__cause__)) from error
+        if isinstance(error, UniqueViolation):
+            raise _Rival from error
         raise QueueUnavailable(str(error.__cause__ or error)) from error

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 from psycopg import AsyncConnection
 
 from prw_base.server.database import Connection, Database
 from prw_resolver.jobs import store
-from prw_resolver.jobs.model import DeadLetter, ResolveJob, StageState
+from prw_resolver.jobs.model import DeadLetter, Failure, ResolveJob, Stage, StageState
 from prw_resolver.jobs.wake import WAKE
 
 
@@ -33,6 +35,25 @@ async def stage_states(
 ) -> Mapping[str, StageState]:
     """How far each of the named captures has come, for the tenant of the transaction."""
     return await store.stage_states(conn, capture_ids)
+
+
+async def done_stages(conn: AsyncConnection[Any], job: ResolveJob) -> frozenset[Stage]:
+    """The stages that the job's attempt group has behind it."""
+    return await store.done_stages(conn, job)
+
+
+async def mark_done(conn: AsyncConnection[Any], job: ResolveJob, stage: Stage) -> bool:
+    """Write a stage's inbox row in the caller's transaction; False where the stage was done by another delivery."""
+    return await store.mark_done(conn, job.tenant_id, job.stage_id(stage))
+
+
+async def count_failure(db: Database, job: ResolveJob, failure: Failure) -> tuple[int, bool]:
+    """Count a failure of a stage; answers how many there are now, and whether it is a dead letter."""
+
+    async def count(conn: Connection) -> tuple[int, bool]:
+        return await store.fail(conn, job, failure)
+
+    return await db.run(count, job.tenant_id)
 
 
 async def dead_letters(
@@ -63,3 +84,25 @@ async def redrive(
     if jobs:
         WAKE.set()
     return jobs
+
+
+async def repair(db: Database, age: timedelta, most: int = 100) -> tuple[ResolveJob, ...]:
+    """Enqueue captures older than `age` that are not done and that no job works on, of whatever tenant.
+
+    Answers what was enqueued. Nothing is lost that intake committed, whatever became of its job.
+    """
+    async with db.transaction(None, read_only=True) as conn:
+        found = await store.without_job(conn, age, most)
+    for job in found:
+        async with db.transaction(job.tenant_id) as conn:
+            await store.defer(conn, job)
+    if found:
+        WAKE.set()
+    return found
+
+
+@asynccontextmanager
+async def sweeping(db: Database) -> AsyncIterator[bool]:
+    """True for the one program that may sweep the queue now, as long as the context lasts."""
+    async with db.transaction(None) as conn:
+        yield await store.try_sweep(conn)

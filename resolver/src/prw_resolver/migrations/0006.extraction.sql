@@ -53,16 +53,30 @@ create table resolver.claim (
 create unique index claim_merchant
 on resolver.claim (tenant_id, capture_id, attempt_group, record_id) where is_merchant;
 
+-- One normalising of a reading, which may be of an earlier attempt group.
+create table resolver.normalisation (
+    tenant_id text not null,
+    capture_id text not null,
+    attempt_group integer not null check (attempt_group >= 0),
+    extraction_group integer not null,
+    generation integer not null check (generation > 0),
+    normalised_at timestamptz not null default clock_timestamp(),
+    primary key (tenant_id, capture_id, attempt_group),
+    foreign key (tenant_id, capture_id, extraction_group) references resolver.extraction
+);
+
 -- A record as it goes to identity: class, keys, and what stayed open.
 create table resolver.normalised_record (
     tenant_id text not null,
     capture_id text not null,
     attempt_group integer not null,
     record_id text not null,
+    extraction_group integer not null,
     class_id text,
-    generation integer not null check (generation > 0),
     title text not null,
     url text not null,
+    -- Whether the record names its merchant (rule 15); the name is the value of offer:seller.
+    has_merchant boolean not null,
     -- Identity keys, each with rule, class, generation, hash and canonical form.
     keys jsonb not null check (jsonb_typeof(keys) = 'array'),
     -- Attributes of which the record says several things that differ, or something that cannot be read.
@@ -71,9 +85,9 @@ create table resolver.normalised_record (
     unmapped text [] not null,
     -- Statements that could not be read, with the reason.
     unreadable text [] not null,
-    normalised_at timestamptz not null default clock_timestamp(),
     primary key (tenant_id, capture_id, attempt_group, record_id),
-    foreign key (tenant_id, capture_id, attempt_group, record_id) references resolver.record
+    foreign key (tenant_id, capture_id, attempt_group) references resolver.normalisation,
+    foreign key (tenant_id, capture_id, extraction_group, record_id) references resolver.record
 );
 
 create table resolver.normalised_value (
@@ -88,23 +102,25 @@ create table resolver.normalised_value (
     unit text not null,
     basis text not null check (basis in ('stated', 'hint', 'default')),
     -- The claim it rests on; none for a default.
+    extraction_group integer not null,
     claim_ordinal integer,
     primary key (tenant_id, capture_id, attempt_group, record_id, attribute_key),
     foreign key (tenant_id, capture_id, attempt_group, record_id) references resolver.normalised_record,
     foreign key (tenant_id, catalog_id, attribute_key, definition_version)
     references resolver.attribute_definition,
-    foreign key (tenant_id, capture_id, attempt_group, record_id, claim_ordinal) references resolver.claim,
+    foreign key (tenant_id, capture_id, extraction_group, record_id, claim_ordinal) references resolver.claim,
     check ((basis = 'default') = (claim_ordinal is null))
 );
 
 call resolver.protect('resolver.extraction');
 call resolver.protect('resolver.record');
 call resolver.protect('resolver.claim');
+call resolver.protect('resolver.normalisation');
 call resolver.protect('resolver.normalised_record');
 call resolver.protect('resolver.normalised_value');
 
 -- What was read is never changed: another reading is another attempt group.
-grant select, insert on resolver.extraction, resolver.record, resolver.claim, resolver.normalised_record,
-    resolver.normalised_value to resolver_app;
+grant select, insert on resolver.extraction, resolver.record, resolver.claim, resolver.normalisation,
+    resolver.normalised_record, resolver.normalised_value to resolver_app;
 
 reset role;

@@ -164,8 +164,11 @@ class Vocabulary(_Frozen):
         return any(held.id in definition.applies_to for held in self.lineage(class_id))
 
     def rules(self, class_id: str, generation: int) -> tuple[IdentityRule, ...]:
-        """The rules of the class in that generation: its own, or those of the nearest class above."""
-        of_generation = next(held for held in self.generations if held.number == generation)
+        """The rules of the class in that generation: its own, or those of the nearest class above.
+
+        Raises KeyError for a generation or a class that is not published.
+        """
+        of_generation = {held.number: held for held in self.generations}[generation]
         for held in self.lineage(class_id):
             if held.id in of_generation.rules:
                 return of_generation.rules[held.id]

@@ -1,0 +1,1 @@
+"""Walks captures through their stages, one job a capture."""

@@ -1,0 +1,54 @@
+"""Which failures are the job's and which the database's, and what code a failure has."""
+
+from __future__ import annotations
+
+import psycopg
+
+from prw.errors import Code, JobCode, PrwError
+from prw_resolver.extraction.model import ReadFailed
+from prw_resolver.jobs.model import Failure, Stage
+
+WORKER_LOST = "WORKER_LOST"
+"""The worker that had the job fell silent."""
+
+_FINAL = frozenset(
+    {
+        Code.DIGEST_MISMATCH,
+        Code.UNKNOWN_ADAPTER_VERSION,
+        Code.VALIDATION_FAILED,
+        Code.TENANT_SCOPE_DENIED,
+    }
+)
+
+
+class TenantMismatch(Exception):
+    """A job names a tenant or a catalogue that its capture does not have."""
+
+
+def is_database_away(error: BaseException) -> bool:
+    """Whether the database did not answer at all: no failure of the job, which is worked again once it does."""
+    if not isinstance(error, psycopg.OperationalError):
+        return False
+    return (
+        error.sqlstate is None or error.sqlstate[:3] in {"57P", "08"} or error.sqlstate[:2] == "08"
+    )
+
+
+def failure_of(stage: Stage, error: Exception) -> Failure:
+    """What a stage's exception means for its job (if_resolution_job, "retries")."""
+    match error:
+        case ReadFailed():
+            return Failure(stage, error.code, error.detail, error.code.retryable)
+        case PrwError():
+            return Failure(stage, error.code, error.message, error.code not in _FINAL)
+        case TenantMismatch():
+            return Failure(stage, JobCode.TENANT_MISMATCH, str(error), retryable=False)
+        case psycopg.Error():
+            return Failure(stage, JobCode.DB_UNAVAILABLE, _words(error), retryable=True)
+        case TimeoutError():
+            return Failure(stage, "TIMEOUT", "the job took longer than it may", retryable=True)
+    return Failure(stage, Code.INTERNAL, _words(error), retryable=True)
+
+
+def _words(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"
