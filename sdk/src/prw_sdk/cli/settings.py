@@ -24,7 +24,7 @@ from prw_sdk.fetch.http import FetchLimits, NetConfig
 from prw_sdk.fetch.polite import Politeness, user_agent
 from prw_sdk.fetch.retry import RetryPolicy
 from prw_sdk.plugins import Plugins, UnknownAdapter
-from prw_sdk.uplink.call import ResolverAddress
+from prw_sdk.uplink.call import CallRetry, ResolverAddress
 
 LOCAL_TENANT = "local"
 
@@ -82,6 +82,14 @@ class PlaceSection(_Section):
     egress_country: str = Field(default="", pattern="^([A-Z]{2})?$")
 
 
+class RetrySection(_Section):
+    """Backoff of calls to the resolver: seconds, their cap, and attempts; the contract's figures by default."""
+
+    base: float = Field(default=1.0, gt=0)
+    cap: float = Field(default=300.0, gt=0)
+    attempts: int = Field(default=8, ge=1, le=100)
+
+
 class ResolverSection(_Section):
     """The resolver to send to. The token comes from `token` or from the file `token_file`."""
 
@@ -93,6 +101,7 @@ class ResolverSection(_Section):
     worker: str | None = None
     instance: str | None = None
     at_once: int = Field(default=4, ge=1, le=32)
+    retry: RetrySection = RetrySection()
 
     def to_address(self) -> ResolverAddress:
         """The resolver and the credential for it."""
@@ -104,6 +113,7 @@ class ResolverSection(_Section):
             worker=self.worker,
             instance=self.instance,
             at_once=self.at_once,
+            retry=CallRetry(self.retry.base, self.retry.cap, self.retry.attempts),
         )
 
     def _token(self) -> Callable[[], str]:

@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from w3lib.encoding import (
-    html_body_declared_encoding,
-    http_content_type_encoding,
-    read_bom,
-    resolve_encoding,
-)
+import re
+from email.message import Message
+
+from w3lib.encoding import html_body_declared_encoding, read_bom, resolve_encoding
 
 _HEAD = 4096
+_LABEL = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:+-]+)""", re.IGNORECASE)
 _WITH_BOM = {"utf-8": "utf-8-sig", "utf-16-be": "utf-16", "utf-16-le": "utf-16"}
 _WITH_BOM |= {"utf-32-be": "utf-32", "utf-32-le": "utf-32"}
 
 
 def declared(content_type: str | None, body: bytes, media_type: str) -> str | None:
-    """The label that the source declared: in the header first, then in the document itself."""
-    label = http_content_type_encoding(content_type)
-    if label is None and _is_markup(media_type):
-        label = html_body_declared_encoding(body[:_HEAD])
-    return label
+    """The label that the source declared, as it wrote it: in the header first, then in the document itself."""
+    header = Message()
+    header["content-type"] = content_type or ""
+    label = header.get_param("charset")
+    if isinstance(label, str) and label.strip():
+        return label.strip()[:64]
+    return _in_document(body[:_HEAD]) if _is_markup(media_type) else None
+
+
+def _in_document(head: bytes) -> str | None:
+    codec = html_body_declared_encoding(head)
+    labels = (found.decode("ascii", "replace") for found in _LABEL.findall(head))
+    return next((label for label in labels if codec and resolve_encoding(label) == codec), codec)
 
 
 def used(label: str | None, body: bytes, media_type: str) -> str | None:

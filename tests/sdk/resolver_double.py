@@ -1,0 +1,148 @@
+"""A resolver's intake over real gRPC that keeps what it is given in memory, and fails as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import grpc
+
+from prw.collector.v1 import artifact_service_pb2 as artifacts
+from prw.collector.v1 import capture_service_pb2 as captures
+from prw.collector.v1 import collector_service_pb2 as collectors
+from prw.collector.v1.artifact_service_pb2_grpc import (
+    ArtifactServiceServicer,
+    add_ArtifactServiceServicer_to_server,
+)
+from prw.collector.v1.capture_service_pb2_grpc import (
+    CaptureServiceServicer,
+    add_CaptureServiceServicer_to_server,
+)
+from prw.collector.v1.collector_service_pb2_grpc import (
+    CollectorServiceServicer,
+    add_CollectorServiceServicer_to_server,
+)
+from prw.collector.v1.evidence_pb2 import Capture, Receipt
+from prw.errors import Code, PrwError
+from prw.grpc_errors import abort
+
+TOKEN = "a-token"
+
+
+@dataclass
+class Intake:
+    """What the resolver was given, how often it was asked, and the errors that it answers next."""
+
+    address: str = ""
+    tenant: str = "ten_synth_a"
+    granted: frozenset[str] = frozenset({"src_list"})
+    registered: list[collectors.RegisterRequest] = field(default_factory=list)
+    declared: dict[str, artifacts.DeclareUploadRequest] = field(default_factory=dict)
+    stored: dict[str, bytes] = field(default_factory=dict)
+    captures: dict[tuple[str, str, str], Capture] = field(default_factory=dict)
+    calls: Counter[str] = field(default_factory=Counter)
+    errors: dict[str, list[PrwError | None]] = field(default_factory=dict)
+    chunks: list[int] = field(default_factory=list)
+
+    def fail(self, method: str, *errors: PrwError | None) -> None:
+        """Answer the next calls of a method with these; None lets one through."""
+        self.errors[method] = list(errors)
+
+    async def enter(self, method: str, context: grpc.aio.ServicerContext[Any, Any]) -> None:
+        """Count a call, check its credential, and fail it if told to."""
+        self.calls[method] += 1
+        metadata = dict(context.invocation_metadata() or ())
+        if metadata.get("authorization") != f"Bearer {TOKEN}":
+            await abort(context, PrwError(Code.INVALID_TOKEN, "no such token"))
+        queue = self.errors.get(method)
+        error = queue.pop(0) if queue else None
+        if error is not None:
+            await abort(context, error)
+
+
+class _Collectors(CollectorServiceServicer):
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+
+    async def Register(self, request: Any, context: Any) -> collectors.RegisterResponse:  # noqa: N802
+        await self.intake.enter("Register", context)
+        outside = set(request.targets) - self.intake.granted
+        if outside:
+            await abort(context, PrwError(Code.SOURCE_SCOPE_DENIED, f"{outside} not granted"))
+        self.intake.registered.append(request)
+        return collectors.RegisterResponse(
+            instance_id=request.instance_id,
+            tenant_id=self.intake.tenant,
+            granted_sources=sorted(self.intake.granted),
+        )
+
+
+class _Artifacts(ArtifactServiceServicer):
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+
+    async def DeclareUpload(self, request: Any, context: Any) -> artifacts.DeclareUploadResponse:  # noqa: N802
+        await self.intake.enter("DeclareUpload", context)
+        self.intake.declared[request.sha256] = request
+        stored = request.sha256 in self.intake.stored
+        status = artifacts.ARTIFACT_STATUS_STORED if stored else artifacts.ARTIFACT_STATUS_PENDING
+        return artifacts.DeclareUploadResponse(upload_id=request.sha256, status=status)
+
+    async def PutArtifact(self, requests: Any, context: Any) -> artifacts.PutArtifactResponse:  # noqa: N802
+        await self.intake.enter("PutArtifact", context)
+        first = await anext(requests)
+        body = bytearray()
+        async for request in requests:
+            self.intake.chunks.append(len(request.chunk))
+            body += request.chunk
+        sha256 = hashlib.sha256(body).hexdigest()
+        if sha256 != first.upload_id:
+            await abort(context, PrwError(Code.DIGEST_MISMATCH, "other bytes"))
+        self.intake.stored[sha256] = bytes(body)
+        return artifacts.PutArtifactResponse(sha256=sha256, status=artifacts.ARTIFACT_STATUS_STORED)
+
+
+class _Captures(CaptureServiceServicer):
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+
+    async def SubmitCapture(self, request: Any, context: Any) -> captures.SubmitCaptureResponse:  # noqa: N802
+        await self.intake.enter("SubmitCapture", context)
+        capture: Capture = request.capture
+        if any(part.sha256 not in self.intake.stored for part in capture.parts):
+            await abort(context, PrwError(Code.ARTIFACT_NOT_STORED, "bytes are missing"))
+        moment = capture.captured_at.ToJsonString()
+        key = (capture.source_id, capture.native_record_id, moment)
+        replayed = key in self.intake.captures
+        self.intake.captures.setdefault(key, capture)
+        receipt = Receipt(receipt_id="rcp_" + "_".join(key[1:]), replayed=replayed)
+        return captures.SubmitCaptureResponse(receipt=receipt)
+
+    async def GetReceipt(self, request: Any, context: Any) -> captures.GetReceiptResponse:  # noqa: N802
+        raise NotImplementedError
+
+    async def BatchGetReceipts(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> captures.BatchGetReceiptsResponse:
+        raise NotImplementedError
+
+
+@asynccontextmanager
+async def receiving(port: int = 0, intake: Intake | None = None) -> AsyncIterator[Intake]:
+    """A running intake on loopback."""
+    intake = intake or Intake()
+    server = grpc.aio.server()
+    add_CollectorServiceServicer_to_server(_Collectors(intake), server)
+    add_ArtifactServiceServicer_to_server(_Artifacts(intake), server)
+    add_CaptureServiceServicer_to_server(_Captures(intake), server)
+    intake.address = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
+    await server.start()
+    try:
+        yield intake
+    finally:
+        await asyncio.shield(server.stop(None))
