@@ -13,6 +13,7 @@ from prw_sdk.adapter import (
     Backlog,
     Batch,
     Checkpoint,
+    Disposition,
     Excluded,
     Fetched,
     Net,
@@ -166,7 +167,11 @@ def test_an_adapter_that_reads_asynchronously_is_refused() -> None:
 
 def test_the_more_exact_declaration_wins() -> None:
     """The exact name before patterns, the longest pattern before shorter ones."""
-    fields = {"a.*": Excluded("wide"), "a.b.*": Excluded("narrow"), "a.b.c": Stored("core:c")}
+    fields: dict[str, Disposition] = {
+        "a.*": Excluded("wide"),
+        "a.b.*": Excluded("narrow"),
+        "a.b.c": Stored("core:c"),
+    }
     assert matching(fields, "a.b.c") == Stored("core:c")
     assert matching(fields, "a.b.d") == Excluded("narrow")
     assert matching(fields, "a.x.y") == Excluded("wide")
