@@ -90,6 +90,7 @@ def test_a_script_learns_what_to_do_from_the_exit_status(code: Code, status: int
     assert cli.exit_status(PrwError(code, "x")) == status
 
 
+@pytest.mark.usefixtures("logs_as_before")
 def test_an_error_is_one_line_with_its_remedy(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -12,15 +11,7 @@ from prw_base.logs import HIDDEN, configure, hide_secrets
 JWT = "eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiJhIn0.c2lnbmF0dXJl"
 
 
-@pytest.fixture(autouse=True)
-def as_before() -> Iterator[None]:
-    """Logging is of the process; another test finds it as it was."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
+pytestmark = pytest.mark.usefixtures("logs_as_before")
 
 
 @pytest.mark.parametrize(

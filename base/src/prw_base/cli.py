@@ -6,6 +6,8 @@ be tried again; 4 not authorised; 70 a defect of this program; 130 interrupted.
 
 from __future__ import annotations
 
+import logging
+import os
 import sys
 from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
@@ -14,6 +16,7 @@ from typing import Annotated
 import typer
 
 from prw.errors import Code, PrwError
+from prw_base import logs
 
 GROUP = "prw.commands"
 """Entry points here name a command group and give a ``typer.Typer``."""
@@ -106,7 +109,14 @@ def _complain(line: str) -> None:
 
 
 def main() -> None:
-    """Run ``prw`` with the arguments of this process."""
+    """Run ``prw`` with the arguments of this process.
+
+    Logs go to standard error: for people, or with ``PRW_LOG_JSON=1`` one JSON object a line, from
+    the level ``PRW_LOG_LEVEL`` (info unless said otherwise) up.
+    """
+    level = os.environ.get("PRW_LOG_LEVEL", "info").upper()
+    numbers = logging.getLevelNamesMapping()
+    logs.configure(os.environ.get("PRW_LOG_JSON") == "1", numbers.get(level, logging.INFO))
     groups = wanted(list(entry_points(group=GROUP)), sys.argv[1:])
     try:
         build(groups)()

@@ -52,7 +52,7 @@ class Layers:
     ) -> None:
         self._authenticate = authenticate
         self._max_calls = max_calls
-        self._calls = 0
+        self.open_calls = 0
         self._write_timeout = write_timeout.total_seconds()
         self._recheck_every = recheck_every.total_seconds()
 
@@ -130,13 +130,13 @@ class Layers:
 
     @contextmanager
     def _admitted(self) -> Iterator[None]:
-        if self._calls >= self._max_calls:
+        if self.open_calls >= self._max_calls:
             raise PrwError(Code.OVERLOADED, "too many calls at once", retry_after=BUSY_RETRY_AFTER)
-        self._calls += 1
+        self.open_calls += 1
         try:
             yield
         finally:
-            self._calls -= 1
+            self.open_calls -= 1
 
     @asynccontextmanager
     async def _authorised(self, method: Method, context: Context) -> AsyncIterator[None]:

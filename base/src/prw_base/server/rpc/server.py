@@ -87,6 +87,11 @@ class RpcServer:
             self._server.add_generic_rpc_handlers((generic,))
             self._services.append(service)
 
+    @property
+    def open_calls(self) -> int:
+        """How many calls are being served now, streams included."""
+        return self._layers.open_calls
+
     async def start(self) -> int:
         """Bind and serve; returns the port. Raises RuntimeError where the address is taken."""
         if self.settings.reflection:
