@@ -16,12 +16,13 @@ from pathlib import Path
 import pytest
 
 from prw.errors import Code, PrwError
+from prw_base.client import Retry
 from prw_sdk.cli.run import push, run_sending
 from prw_sdk.collect import SourceJob, collect
 from prw_sdk.report import unwatched
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import CaptureState
-from prw_sdk.uplink import CallRetry, Drained, ResolverAddress, Uplink
+from prw_sdk.uplink import Drained, ResolverAddress, Uplink
 from prw_sdk.uplink.send import CHUNK, identity, normal_type
 from tests.sdk.jobs import QUICK, page
 from tests.sdk.misbehaving import Site, answer
@@ -53,7 +54,7 @@ def resolver(intake: Intake, token: str = TOKEN) -> ResolverAddress:
         lambda: token,
         worker="cw_list",
         instance="ci_list_01",
-        retry=CallRetry(base=0.001, cap=0.05, attempts=4),
+        retry=Retry(4, timedelta(milliseconds=1), timedelta(milliseconds=50)),
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
+from prw_base.client import Retry
 from prw_base.settings import Settings
 from prw_sdk.adapter import Source
 from prw_sdk.collect.run import RunLimits, SourceJob
@@ -24,7 +26,7 @@ from prw_sdk.fetch.http import FetchLimits, NetConfig
 from prw_sdk.fetch.polite import Politeness, user_agent
 from prw_sdk.fetch.retry import RetryPolicy
 from prw_sdk.plugins import Plugins, UnknownAdapter
-from prw_sdk.uplink.call import CallRetry, ResolverAddress
+from prw_sdk.uplink.address import ResolverAddress
 
 LOCAL_TENANT = "local"
 
@@ -89,6 +91,11 @@ class RetrySection(_Section):
     cap: float = Field(default=300.0, gt=0)
     attempts: int = Field(default=8, ge=1, le=100)
 
+    def to_retry(self) -> Retry:
+        """The same, as the client takes it."""
+        seconds = timedelta(seconds=1)
+        return Retry(self.attempts, self.base * seconds, self.cap * seconds)
+
 
 class ResolverSection(_Section):
     """The resolver to send to. The token comes from `token` or from the file `token_file`."""
@@ -113,7 +120,7 @@ class ResolverSection(_Section):
             worker=self.worker,
             instance=self.instance,
             at_once=self.at_once,
-            retry=CallRetry(self.retry.base, self.retry.cap, self.retry.attempts),
+            retry=self.retry.to_retry(),
         )
 
     def _token(self) -> Callable[[], str]:

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import timedelta
 from functools import partial
 from importlib.metadata import version
 from types import TracebackType
@@ -44,16 +45,18 @@ from prw.collector.v1.evidence_pb2 import (
     Region,
 )
 from prw.errors import Code, PrwError
+from prw_base.client import call, retrying
 from prw_base.faults import fault
 from prw_sdk import evidence
 from prw_sdk.report import Event, EventKind, Watch, unwatched
 from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import KeptCapture, from_text
-from prw_sdk.uplink.call import Caller, ResolverAddress, open_channel
+from prw_sdk.uplink.address import ResolverAddress
 
 CHUNK = 256 * 1024
-_REGISTER_S, _DECLARE_S, _PUT_S, _SUBMIT_S = 10.0, 10.0, 120.0, 15.0
+_REGISTER, _DECLARE = timedelta(seconds=10), timedelta(seconds=10)
+_PUT, _SUBMIT = timedelta(seconds=120), timedelta(seconds=15)
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
 _UNKNOWN_TYPE = "application/octet-stream"
 
@@ -92,10 +95,9 @@ class Uplink:
         self._resolver = resolver
         self._spool = spool
         self._watch = watch
-        self._call = Caller(resolver.token, resolver.retry)
 
     async def __aenter__(self) -> Uplink:
-        self._channel = open_channel(self._resolver)
+        self._channel = self._resolver.open()
         self._collectors = CollectorServiceStub(self._channel)
         self._artifacts = ArtifactServiceStub(self._channel)
         self._captures = CaptureServiceStub(self._channel)
@@ -128,9 +130,7 @@ class Uplink:
             targets=sorted(set(targets)),
             capabilities=["html"],
         )
-        answer = await self._call(
-            lambda auth: self._collectors.Register(request, timeout=_REGISTER_S, metadata=auth)
-        )
+        answer = await call(self._collectors.Register, request, _REGISTER, self._resolver.retry)
         return Binding(answer.tenant_id, frozenset(answer.granted_sources))
 
     async def drain(self) -> Drained:
@@ -205,18 +205,15 @@ class Uplink:
 
     async def _submit_once(self, data: Mapping[str, Any]) -> str:
         request = SubmitCaptureRequest(capture=capture_message(data))
-        answer = await self._call(
-            lambda auth: self._captures.SubmitCapture(request, timeout=_SUBMIT_S, metadata=auth)
-        )
+        answer = await call(self._captures.SubmitCapture, request, _SUBMIT, self._resolver.retry)
         return answer.receipt.receipt_id
 
     async def _put_parts(self, data: Mapping[str, Any]) -> None:
         for part in {part["sha256"]: part for part in data["parts"]}.values():
-            await self._call(partial(self._put, data["source_id"], part))
+            put = partial(self._put, data["source_id"], part)
+            await retrying(put, self._resolver.retry)
 
-    async def _put(
-        self, source_id: str, part: Mapping[str, Any], auth: Sequence[tuple[str, str]]
-    ) -> None:
+    async def _put(self, source_id: str, part: Mapping[str, Any]) -> None:
         """Declare and upload as one attempt, since a later one may find the upload expired."""
         declared = DeclareUploadRequest(
             source_id=source_id,
@@ -224,12 +221,13 @@ class Uplink:
             bytes=part["bytes"],
             media_type=normal_type(part["media_type"]),
         )
-        answer = await self._artifacts.DeclareUpload(declared, timeout=_DECLARE_S, metadata=auth)
+        seconds = _DECLARE.total_seconds()
+        answer = await self._artifacts.DeclareUpload(declared, timeout=seconds)
         if answer.status == ARTIFACT_STATUS_STORED:
             return
         body = await asyncio.to_thread(self._spool.blobs.get, part["sha256"])
         chunks = _chunks(answer.upload_id, body)
-        await self._artifacts.PutArtifact(chunks, timeout=_PUT_S, metadata=auth)
+        await self._artifacts.PutArtifact(chunks, timeout=_PUT.total_seconds())
 
     async def _refused(self, kept: KeptCapture, code: str, message: str) -> Drained:
         await asyncio.to_thread(self._spool.ledger.mark_refused, kept.row, code, message)
