@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -35,6 +35,8 @@ from prw_resolver.access.service import Issuer
 from prw_resolver.bootstrap import Parts, build_issuer, build_server, open_parts
 from prw_resolver.settings import ResolverSettings
 from prw_resolver.vocabulary.service import publish
+
+T = TypeVar("T")
 
 TENANTS = ("ten_synth_a", "ten_synth_b")
 CATALOG = "main"
@@ -77,7 +79,7 @@ def capture(
     source_id: str = "ten_synth_a.src_one", config: dict[str, Any] | None = None, **other: Any
 ) -> evidence_pb2.Capture:
     """A capture of one page."""
-    settings = {"locale": "de-DE", "depth": 2} if config is None else config
+    settings: dict[str, Any] = {"locale": "de-DE", "depth": 2} if config is None else config
     fields: dict[str, Any] = {
         "schema_version": 1,
         "source_id": source_id,
@@ -128,8 +130,7 @@ class Caller:
         self, upload_id: str, body: bytes, chunk: int = CHUNK
     ) -> artifact_service_pb2.PutArtifactResponse:
         """Stream `body` as the bytes of an upload."""
-        requests = _requests(upload_id, body, chunk)
-        return await _typed(self._artifacts.PutArtifact(requests, timeout=120))
+        return await self.stream(_requests(upload_id, body, chunk))
 
     async def stream(
         self, requests: Sequence[artifact_service_pb2.PutArtifactRequest]
@@ -169,7 +170,7 @@ def _requests(
     return [artifact_service_pb2.PutArtifactRequest(upload_id=upload_id), *chunks]
 
 
-async def _typed(call: Any) -> Any:
+async def _typed(call: Awaitable[T]) -> T:
     try:
         return await call
     except grpc.RpcError as error:

@@ -14,9 +14,7 @@ from tests.resolver.collecting import Running, running
 
 
 @pytest.fixture
-async def resolver(
-    resolver_database: dict[str, str], tmp_path: Path
-) -> AsyncIterator[Running]:
+async def resolver(resolver_database: dict[str, str], tmp_path: Path) -> AsyncIterator[Running]:
     """A resolver with two tenants that serves in this process."""
     async with running(resolver_database, tmp_path / "state") as serving:
         yield serving

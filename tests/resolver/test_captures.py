@@ -15,6 +15,7 @@ from prw.collector.v1 import evidence_pb2 as pb
 from prw.errors import Code, PrwError
 from prw_base import faults
 from prw_resolver.access import service as access
+from prw_resolver.access.model import Source
 from prw_resolver.intake.service import load_capture
 from prw_sdk.evidence import Presence
 from tests.resolver.collecting import (
@@ -35,7 +36,7 @@ Rows = psycopg.Connection[dict[str, Any]]
 
 def count(superuser: Rows, table: str) -> int:
     """How many rows there are, whosever they are."""
-    [row] = superuser.execute(f"select count(*) as n from {table}").fetchall()  # type: ignore[arg-type]  # noqa: S608  # names of ours
+    [row] = superuser.execute(f"select count(*) as n from {table}").fetchall()  # noqa: S608  # names of ours
     return int(row["n"])
 
 
@@ -161,9 +162,7 @@ async def test_concurrent_submissions_of_other_bodies_conflict(resolver: Running
     assert [error.code for error in refused] == [Code.IDEMPOTENCY_CONFLICT] * 5
 
 
-async def test_a_capture_may_cite_only_stored_artifacts(
-    resolver: Running, superuser: Rows
-) -> None:
+async def test_a_capture_may_cite_only_stored_artifacts(resolver: Running, superuser: Rows) -> None:
     """ARTIFACT_NOT_STORED names the part: declared is not stored, another tenant's is not ours."""
     collector = await resolver.collector()
     await collector.declare()
@@ -281,7 +280,7 @@ async def test_without_a_vocabulary_a_capture_stays_with_its_collector(
 ) -> None:
     """There is no generation to pin, so the collector is asked to come again: UNAVAILABLE, retryable."""
     await access.put_catalog(resolver.parts.db, "ten_synth_c", CATALOG, "")
-    source = access.Source("ten_synth_c", CATALOG, "ten_synth_c.src_one", "", True, {})
+    source = Source("ten_synth_c", CATALOG, "ten_synth_c.src_one", "", True, {})
     await access.put_source(resolver.parts.db, source)
     collector = await resolver.collector("ten_synth_c")
     await collector.put(source_id="ten_synth_c.src_one")

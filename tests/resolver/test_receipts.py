@@ -90,7 +90,9 @@ async def test_a_receipt_tells_what_the_rooms_below_have_done(
     receipt = await receipt_of(resolver)
     viewer = await resolver.person()
     ids = {"tenant": "ten_synth_a", "capture": receipt.capture_id}
-    inbox = "insert into job_inbox (tenant_id, job_id) values (%(tenant)s, %(capture)s || %(stage)s)"
+    inbox = (
+        "insert into job_inbox (tenant_id, job_id) values (%(tenant)s, %(capture)s || %(stage)s)"
+    )
     superuser.execute(inbox, ids | {"stage": ":extract:0"})
     assert (await viewer.receipt(receipt.receipt_id)).status == pb.RECEIPT_STATUS_RESOLVING
     superuser.execute(
