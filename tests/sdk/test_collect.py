@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -272,6 +272,33 @@ async def test_a_plan_that_raises_takes_nobody_else_down(
     assert failing.failure is not None
     assert failing.failure.code == "ADAPTER_ERROR"
     assert (failing.kept, fine.kept, fine.failure) == (2, 3, None)
+
+
+@pytest.mark.parametrize("half", ["config", "checkpoint"])
+async def test_what_an_adapter_pins_must_be_plain_json(
+    site: Site, shop: Shop, spool: Spool, half: str
+) -> None:
+    """A fraction has no exact form; it is the adapter's failure, and told as such."""
+
+    class Fraction(ListAdapter):
+        """Pins a fraction."""
+
+        def config(self, source: Source) -> Mapping[str, object]:
+            """A fraction, or nothing."""
+            return {"share": 0.5} if half == "config" else {}
+
+        async def plan(
+            self, source: Source, checkpoint: Checkpoint | None, net: Net
+        ) -> AsyncIterator[Batch]:
+            """With a fraction for a checkpoint."""
+            async for batch in super().plan(source, checkpoint, net):
+                yield Batch(batch.targets, Checkpoint({"done": 0.5}))
+
+    shop(a=page("A"))
+    report = await run(jobs.list_job(site, Fraction()), spool)
+    assert report.failure is not None
+    assert report.failure.code == "ADAPTER_ERROR"
+    assert "float" in report.failure.message
 
 
 async def test_a_lost_capture_holds_the_checkpoint(

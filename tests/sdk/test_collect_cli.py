@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -259,6 +260,18 @@ def test_endpoints_are_host_and_port() -> None:
     for wrong in ("a.example", ":80", "a:0", "a:99999", "a:b"):
         with pytest.raises(ValueError, match="host:port"):
             endpoint(wrong)
+
+
+def test_the_printed_example_is_usable(tmp_path: Path) -> None:
+    """As it stands, and with its comments taken away."""
+    text = invoke("example").stdout
+    path = tmp_path / "sources.toml"
+    path.write_text(text, "utf-8")
+    assert load(path).spool == tmp_path / "spool"
+    path.write_text(re.sub(r"^# (?=\S+ = |\[)", "", text, flags=re.MULTILINE), "utf-8")
+    settings = load(path)
+    assert settings.resolver is not None
+    assert settings.source[0].rules().allow_private == {"shop.internal:8080"}
 
 
 def test_help_names_every_command_and_the_exit_statuses() -> None:

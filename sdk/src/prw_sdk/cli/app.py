@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import wraps
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, NoReturn, ParamSpec
 
@@ -251,3 +252,9 @@ def retry(
     with _opened(Spool.existing(folder)) as spool:
         revived = spool.ledger.revive(source, item, datetime.now(UTC))
     print_table("Retry", ("spool", "revived"), [(str(folder), revived)], json)
+
+
+@app.command()
+def example() -> None:
+    """Print a commented example of the settings file: `prw collect example > sources.toml`."""
+    typer.echo(files(__package__).joinpath("sources.example.toml").read_text("utf-8"), nl=False)

@@ -242,6 +242,10 @@ class CollectorSettings(Settings):
 
 def load(path: Path) -> CollectorSettings:
     """The settings of that file; raises `SettingsUnusable`. Relative paths are taken from the file's folder."""
+    if not path.is_file():
+        raise SettingsUnusable(
+            f"--config: no file {path}: write one with `prw collect example > {path}`"
+        )
     try:
         values = tomllib.loads(_bytes(path, "--config").decode("utf-8"))
         settings = CollectorSettings(**values)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from types import MappingProxyType
 from urllib.parse import urldefrag
 
 from prw_base.faults import fault
@@ -59,7 +58,13 @@ class Maker:
     adapter: Adapter
     region: Region = Region()
     egress: Egress = Egress()
-    config: Mapping[str, object] = field(default_factory=lambda: MappingProxyType({}))
+
+    def config(self) -> Mapping[str, object]:
+        """What the adapter pins of its settings; raises `AdapterFailed` where it is not plain JSON."""
+        with foreign("config"):
+            config = dict(self.adapter.config(self.source))
+            codec.config_digest(config)
+        return config
 
     def capture(
         self, target: Target, at: datetime, parts: tuple[Part, ...], presence: Presence
@@ -71,7 +76,7 @@ class Maker:
             captured_at=at,
             adapter=AdapterVersion(self.adapter.name, self.adapter.version),
             parts=parts,
-            config=self.config,
+            config=self.config(),
             presence=presence,
             execution_region=self.region,
             egress=self.egress,

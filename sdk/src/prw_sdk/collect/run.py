@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from prw.errors import PrwError
+from prw_base.canonical import canonical_json
 from prw_base.faults import fault
 from prw_sdk.adapter import Adapter, Batch, Checkpoint, Source, Target
 from prw_sdk.collect.attempt import ADAPTER_ERROR, AdapterFailed, Attempt, Maker, foreign, utc_now
@@ -96,12 +97,11 @@ class SourceRun:
         stop: asyncio.Event | None = None,
         clock: Callable[[], datetime] = utc_now,
     ) -> None:
-        config = dict(job.adapter.config(job.source))
-        maker = Maker(job.source, job.adapter, job.region, job.egress, config)
         self.job = job
         self._spool = spool
+        self._maker = Maker(job.source, job.adapter, job.region, job.egress)
+        self._attempt = Attempt(self._maker, spool.blobs, limits.attempt_budget, clock)
         self._concurrency = limits.concurrency
-        self._attempt = Attempt(maker, spool.blobs, limits.attempt_budget, clock)
         self._watch = watch
         self._stop = stop or asyncio.Event()
         self._clock = clock
@@ -127,6 +127,7 @@ class SourceRun:
     async def _walk(self, run: Run, net: HttpNet) -> Failure | None:
         """Everything between the start and the end of a run; why it ended early, if it did."""
         try:
+            self._maker.config()
             await self._take_up_due(run, net)
             await self._take_plan(run, net)
         except FetchFailed as failed:
@@ -165,6 +166,8 @@ class SourceRun:
         expected = self._checkpoint(run, reached.partition)
         if expected.revision and dict(expected.state) == dict(reached.state):
             return
+        with foreign("a checkpoint of the plan"):
+            canonical_json(reached.state)
         fault("collect.before_checkpoint")
         now = self._clock()
         advanced = self._spool.checkpoints.advance(expected, reached.state, now)
