@@ -5,7 +5,7 @@ One plugin that cannot be imported, raises or declares badly is reported as a `P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -100,27 +100,25 @@ def _adapters(manager: pluggy.PluginManager, point: EntryPoint) -> list[object]:
 
 def _admit(
     plugin: str, adapter: object, found: dict[AdapterVersion, type[Adapter]]
-) -> Iterator[Problem]:
+) -> list[Problem]:
     """Take an adapter into `found`, or say why it is refused."""
     if not (isinstance(adapter, type) and issubclass(adapter, Adapter)):
-        yield Problem(
-            plugin,
-            f"{adapter!r} is no adapter: return the class, a subclass of prw_sdk.adapter.Adapter",
-        )
-        return
-    faults = declaration_faults(adapter)
-    yield from (Problem(plugin, fault, adapter.__name__) for fault in faults)
-    if faults:
-        return
+        wanted = "return the class, a subclass of prw_sdk.adapter.Adapter"
+        return [Problem(plugin, f"{adapter!r} is no adapter: {wanted}")]
+    faults = declaration_faults(adapter) or _name_faults(adapter, found)
+    if not faults:
+        found[AdapterVersion(adapter.name, adapter.version)] = adapter
+    return [Problem(plugin, fault, adapter.__name__) for fault in faults]
+
+
+def _name_faults(
+    adapter: type[Adapter], found: Mapping[AdapterVersion, type[Adapter]]
+) -> tuple[str, ...]:
     identity = AdapterVersion(adapter.name, adapter.version)
-    if identity in found:
-        other = f"{found[identity].__module__}.{found[identity].__qualname__}"
-        message = (
-            f"{identity} is already brought by {other}: write another name, or raise the version"
-        )
-        yield Problem(plugin, message, adapter.__name__)
-        return
-    found[identity] = adapter
+    if identity not in found:
+        return ()
+    other = f"{found[identity].__module__}.{found[identity].__qualname__}"
+    return (f"{identity} is already brought by {other}: write another name, or raise the version",)
 
 
 def _newest(found: Mapping[AdapterVersion, type[Adapter]]) -> Mapping[str, type[Adapter]]:
