@@ -144,4 +144,4 @@ async def test_a_resolver_that_is_told_to_stop_ends_in_order(served: Served, tok
 
 def _counts(superuser: Rows) -> list[int]:
     tables = ("capture", "capture_part", "receipt", "procrastinate_jobs")
-    return [len(superuser.execute(f"select from {table}").fetchall()) for table in tables]  # names of ours
+    return [len(superuser.execute(f"select from {table}").fetchall()) for table in tables]

@@ -19,9 +19,11 @@ from prw_base.server.rpc import RpcServer, RpcSettings
 from prw_base.server.tokens import Signer, Verifier, jwks, load_or_create_key
 from prw_resolver.access.service import Access, Issuer, authenticate, reauthorise
 from prw_resolver.catalog.service import ReleasePolicy
+from prw_resolver.extraction.pool import ReaderPool
 from prw_resolver.identity.service import Identifier
 from prw_resolver.intake.rpc import ArtifactService, CaptureService, CollectorService
 from prw_resolver.intake.service import Intake
+from prw_resolver.jobs.queue import JobQueue
 from prw_resolver.objects.local import LocalObjectStore
 from prw_resolver.objects.port import ObjectStore
 from prw_resolver.review.rpc import ReviewServicer
@@ -34,6 +36,9 @@ from prw_resolver.stream.service import Feed
 from prw_resolver.stream.signal import Signal
 from prw_resolver.stream.store import system_identifier
 from prw_resolver.vocabulary import service as vocabulary
+from prw_resolver.worker.followups import FollowUps
+from prw_resolver.worker.model import WorkerParts, WorkerSettings
+from prw_resolver.worker.service import Worker
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,24 @@ def build_identifier(parts: Parts) -> Identifier:
 def build_releases(parts: Parts) -> ReleasePolicy:
     """What publishes whatever is accepted."""
     return ReleasePolicy(parts.db, parts.committer)
+
+
+@asynccontextmanager
+async def open_worker(parts: Parts, dsn: str) -> AsyncIterator[Worker]:
+    """A worker with its own connections to the queue and its own reading processes, not yet running."""
+    settings = parts.settings
+    async with ReaderPool(settings.readers) as readers, JobQueue.open(dsn) as queue:
+        reconsider = FollowUps(parts.db, build_identifier(parts).reconsider)
+        release = FollowUps(parts.db, build_releases(parts).release_due)
+        worker_parts = WorkerParts(
+            db=parts.db,
+            objects=parts.objects,
+            readers=readers,
+            identify=build_identifier(parts).identify,
+            follow_ups=(reconsider, release),
+            settings=WorkerSettings(concurrency=settings.worker_concurrency),
+        )
+        yield Worker(worker_parts, queue)
 
 
 def build_verifier(settings: ResolverSettings) -> Verifier:

@@ -60,6 +60,10 @@ class ResolverSettings(Settings):
     """Where the history epoch is kept, outside the database; below the state folder unless given."""
     workers_in_process: bool = True
     """Whether `serve` also works the jobs; a fleet runs `work` on hosts of its own."""
+    worker_concurrency: int = Field(default=4, ge=1, le=64)
+    """Jobs worked at once in one process."""
+    readers: int = Field(default=2, ge=1, le=64)
+    """Processes in which one worker's adapters read."""
     json_logs: bool = False
     """Logs as one JSON object a line."""
 

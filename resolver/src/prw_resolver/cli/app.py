@@ -8,8 +8,10 @@ from typing import Annotated
 import typer
 
 from prw_resolver.cli import callers, places, programs
+from prw_resolver.cli.jobs import jobs
 from prw_resolver.cli.review import review
 from prw_resolver.cli.session import load_settings
+from prw_resolver.cli.vocabulary import vocabulary
 
 app = typer.Typer(
     name="resolver",
@@ -39,8 +41,11 @@ def options(
 
 app.command("migrate")(programs.migrate)
 app.command("serve")(programs.serve)
+app.command("work")(programs.work)
 app.add_typer(places.catalog, name="catalog")
 app.add_typer(places.source, name="source")
+app.add_typer(vocabulary, name="vocabulary")
 app.add_typer(callers.client, name="client")
 app.add_typer(callers.operator, name="operator")
 app.add_typer(review, name="review")
+app.add_typer(jobs, name="jobs")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import json as jsonlib
 import os
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
 
@@ -16,11 +18,19 @@ from prw_base.server.rpc import RpcServer
 from prw_base.server.secrets import write_private
 from prw_base.server.termination import terminated
 from prw_base.tables import print_table
-from prw_resolver.bootstrap import build_server, databases, open_parts
+from prw_resolver.bootstrap import build_server, databases, open_parts, open_worker
 from prw_resolver.cli.session import JsonOption, settings_of
 from prw_resolver.settings import ResolverSettings
+from prw_resolver.worker.service import Worker
 
 MIGRATIONS = "prw_resolver.migrations"
+
+ReadyFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ready-file", help="Write address and process id here, as JSON, once it is ready."
+    ),
+]
 
 
 def migrate(context: typer.Context, json: JsonOption = False) -> None:
@@ -36,12 +46,7 @@ def serve(
         str | None,
         typer.Option("--address", help="host:port to serve gRPC on; port 0 takes a free one."),
     ] = None,
-    ready_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--ready-file", help="Write address and process id here, as JSON, once it serves."
-        ),
-    ] = None,
+    ready_file: ReadyFileOption = None,
     workers_in_process: Annotated[
         bool | None,
         typer.Option(
@@ -59,19 +64,54 @@ def serve(
         asyncio.run(_serve(settings, dsns.app, ready_file))
 
 
+def work(
+    context: typer.Context,
+    ready_file: ReadyFileOption = None,
+) -> None:
+    """Work the jobs until SIGTERM or Ctrl-C, then let those in hand end; for hosts of a fleet."""
+    settings = settings_of(context)
+    configure(json=settings.json_logs)
+    with databases(settings) as dsns:
+        asyncio.run(_work(settings, dsns.app, ready_file))
+
+
 async def _serve(settings: ResolverSettings, dsn: str, ready_file: Path | None) -> None:
     stop = terminated()
-    async with open_parts(settings, dsn) as parts:
-        server = build_server(parts)
-        async with server:
-            _tell_ready(server, ready_file)
-            await stop.wait()
+    async with open_parts(settings, dsn) as parts, AsyncExitStack() as stack:
+        workers: list[Worker] = []
+        if settings.workers_in_process:
+            workers.append(await stack.enter_async_context(open_worker(parts, dsn)))
+        server = await stack.enter_async_context(build_server(parts))
+        _tell_ready(_address(server), ready_file)
+        await _until(stop, workers)
 
 
-def _tell_ready(server: RpcServer, ready_file: Path | None) -> None:
+async def _work(settings: ResolverSettings, dsn: str, ready_file: Path | None) -> None:
+    stop = terminated()
+    async with open_parts(settings, dsn) as parts, open_worker(parts, dsn) as worker:
+        _tell_ready(None, ready_file)
+        await _until(stop, [worker])
+
+
+async def _until(stop: asyncio.Event, workers: Sequence[Worker]) -> None:
+    """Run the workers until the stop; a worker that ends by a defect ends the program with it."""
+    running = [asyncio.create_task(worker.run()) for worker in workers]
+    stopping = asyncio.create_task(stop.wait())
+    await asyncio.wait([stopping, *running], return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    for worker in workers:
+        worker.stop()
+    await asyncio.gather(*running)
+
+
+def _address(server: RpcServer) -> str:
     host = server.settings.address.rsplit(":", 1)[0]
-    address = f"{host}:{server.port}"
-    typer.echo(f"resolver serves gRPC on {address}", err=True)
+    return f"{host}:{server.port}"
+
+
+def _tell_ready(address: str | None, ready_file: Path | None) -> None:
+    what = f"serves gRPC on {address}" if address else "works the jobs"
+    typer.echo(f"resolver {what}", err=True)
     if ready_file is not None:
         ready = {"address": address, "pid": os.getpid()}
         write_private(ready_file, jsonlib.dumps(ready).encode())
