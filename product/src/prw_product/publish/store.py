@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from psycopg import IntegrityError
 from psycopg.types.json import Jsonb
 
 from prw_base.server.database import Connection
@@ -49,8 +50,14 @@ async def put_first(conn: Connection, generation: Generation) -> bool:
 
 
 async def put_public_items(conn: Connection, scope: Scope, releases: Sequence[Release]) -> None:
-    """Set the release pointer of each item, and the values by which it may be found."""
-    await conn.execute(_SQL["put_public_items"], keys(scope) | _columns(releases))
+    """Set the release pointer of each item, and the values by which it may be found.
+
+    Raises psycopg.IntegrityError for a second release of an item, or one that changed its item.
+    """
+    values = keys(scope) | _columns(releases)
+    written = (await conn.execute(_SQL["put_public_items"], values)).rowcount
+    if written != len(releases):
+        raise IntegrityError("a release has changed its item")
     items = {**keys(scope), "items": [release.item_id for release in releases]}
     await conn.execute(_SQL["delete_public_attributes"], items)
     await conn.execute(_SQL["put_public_attributes"], keys(scope) | _values(releases))

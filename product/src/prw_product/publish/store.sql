@@ -33,18 +33,20 @@ on conflict (tenant_id, catalog_id) do nothing
 returning generation;
 
 -- name: put_public_items
--- The release pointer of each item, with the fields that it makes public.
+-- The release pointer of each item, with the fields that it makes public. A second release of an
+-- item breaks the primary key, and one that has changed its item writes no row.
 insert into public_item (tenant_id, catalog_id, item_id, release_id, class_id, title, attributes,
     published_revision, publication_revision, release_position)
 select %(tenant_id)s, %(catalog_id)s, given.*
 from unnest(%(items)s::text[], %(releases)s::text[], %(classes)s::text[], %(titles)s::text[],
     %(attributes)s::jsonb[], %(item_revisions)s::bigint[], %(publications)s::bigint[],
     %(positions)s::bigint[]) as given
-on conflict (tenant_id, catalog_id, item_id) do update set
-    release_id = excluded.release_id, class_id = excluded.class_id, title = excluded.title,
+on conflict (tenant_id, catalog_id, release_id) do update set
+    class_id = excluded.class_id, title = excluded.title,
     attributes = excluded.attributes, published_revision = excluded.published_revision,
     publication_revision = excluded.publication_revision,
-    release_position = excluded.release_position;
+    release_position = excluded.release_position
+where public_item.item_id = excluded.item_id;
 
 -- name: delete_public_attributes
 -- Forget the filterable values of items that are released anew.
