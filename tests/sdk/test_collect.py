@@ -148,6 +148,7 @@ async def test_what_is_no_record_is_kept_and_rejected_with_its_reason(
     shop(about=answer(b"no title here"), broken=page("unreadable"))
     report = await run(job, spool)
     assert report.outcomes == {Outcome.REJECTED: 2}
+    assert (report.unreadable, report.is_clean) == (1, False)
     about, broken = item(spool, "about").verdict, item(spool, "broken").verdict
     assert (about.code, about.error) == ("NOT_A_RECORD", "no title")
     assert broken.code == "READ_FAILED"

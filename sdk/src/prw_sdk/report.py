@@ -60,7 +60,8 @@ class SourceReport:
     """What the run of one source came to.
 
     `fetched` counts answers of the source, `kept` captures added to the spool, `skipped` items that this run had
-    settled before it was interrupted. `joined` is True where another process made the run meanwhile.
+    settled before it was interrupted, `unreadable` items on which the adapter's reader failed.
+    `joined` is True where another process made the run meanwhile.
     """
 
     source_id: str
@@ -69,6 +70,7 @@ class SourceReport:
     fetched: int = 0
     kept: int = 0
     skipped: int = 0
+    unreadable: int = 0
     outcomes: Mapping[Outcome, int] = field(default_factory=Counter)
     failure: Failure | None = None
     resumed: bool = False
@@ -79,4 +81,4 @@ class SourceReport:
     def is_clean(self) -> bool:
         """Whether nothing waits for a later run or for a person."""
         troubled = self.outcomes.get(Outcome.POISON, 0) + self.outcomes.get(Outcome.RETRY_AT, 0)
-        return self.failure is None and not self.stopped and troubled == 0
+        return self.failure is None and not self.stopped and troubled + self.unreadable == 0

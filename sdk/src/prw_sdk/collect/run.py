@@ -16,7 +16,15 @@ from prw.errors import PrwError
 from prw_base.canonical import canonical_json
 from prw_base.faults import fault
 from prw_sdk.adapter import Adapter, Batch, Checkpoint, Source, Target
-from prw_sdk.collect.attempt import ADAPTER_ERROR, AdapterFailed, Attempt, Maker, foreign, utc_now
+from prw_sdk.collect.attempt import (
+    ADAPTER_ERROR,
+    READ_FAILED,
+    AdapterFailed,
+    Attempt,
+    Maker,
+    foreign,
+    utc_now,
+)
 from prw_sdk.evidence import Egress, Region
 from prw_sdk.fetch.http import HttpNet, NetConfig
 from prw_sdk.fetch.outcome import FetchFailed
@@ -107,7 +115,7 @@ class SourceRun:
         self._clock = clock
         self._saved: dict[str, SavedCheckpoint] = {}
         self._outcomes: Counter[Outcome] = Counter()
-        self._planned = self._kept = self._skipped = 0
+        self._planned = self._kept = self._skipped = self._unreadable = 0
 
     async def go(self, net: HttpNet) -> SourceReport:
         """Run the source to its end, to a failure of its plan, or until it is stopped."""
@@ -209,6 +217,7 @@ class SourceRun:
     def _count(self, item: Item, *, skipped: bool, kept: bool = False) -> None:
         self._outcomes[item.verdict.outcome] += 1
         self._skipped += skipped
+        self._unreadable += item.verdict.code == READ_FAILED
         self._kept += kept
         self._tell(EventKind.SKIPPED if skipped else EventKind.SETTLED, item, kept=kept)
 
@@ -241,6 +250,7 @@ class SourceRun:
             fetched=net.answers,
             kept=self._kept,
             skipped=self._skipped,
+            unreadable=self._unreadable,
             outcomes=self._outcomes,
             failure=failure,
             resumed=run.resumed,
