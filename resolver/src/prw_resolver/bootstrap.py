@@ -17,7 +17,7 @@ from prw_base.server.postgres import open_cluster
 from prw_base.server.provision import RESOLVER_DATABASE, RESOLVER_ROLES, provision
 from prw_base.server.rpc import RpcServer, RpcSettings
 from prw_base.server.tokens import Signer, Verifier, jwks, load_or_create_key
-from prw_resolver.access.service import Access, Issuer, authenticate, reauthorise
+from prw_resolver.access.service import Access, Issuer, authenticate
 from prw_resolver.catalog.service import ReleasePolicy
 from prw_resolver.extraction.pool import ReaderPool
 from prw_resolver.identity.service import Identifier
@@ -172,7 +172,7 @@ def build_server(parts: Parts) -> RpcServer:
     review = Review(parts.db, parts.committer, vocabulary.load)
     server.add(reviews_grpc.add_ReviewServiceServicer_to_server, ReviewServicer(review))
     feed = Feed(parts.db, parts.epoch)
-    changes = ChangeServicer(feed, parts.signal, partial(reauthorise, parts.access))
+    changes = ChangeServicer(feed, parts.signal, server.draining)
     server.add(changes_grpc.add_ChangeServiceServicer_to_server, changes)
     return server
 

@@ -59,7 +59,8 @@ class ReviewClient:
             message.map_to = request.map_to
         elif request.create_item:
             message.create_item = True
-        return _plain(await call(self._stub.Decide, message, DEADLINE, DECISION))
+        answer = await call(self._stub.Decide, message, DEADLINE, DECISION)
+        return _plain(answer)
 
 
 def _plain(message: Message) -> dict[str, Any]:

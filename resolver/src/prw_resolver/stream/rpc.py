@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from datetime import datetime
 from time import monotonic
 from typing import Any
@@ -19,21 +19,17 @@ from prw_resolver.stream.signal import Signal
 
 POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 10.0
-REAUTHORISE_SECONDS = 30.0
-WRITE_SECONDS = 60.0
-"""A reader that takes nothing for so long is closed; it resumes from its own progress."""
-
-Reauthorise = Callable[[Principal], Awaitable[None]]
 Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class ChangeServicer(change_service_pb2_grpc.ChangeServiceServicer):
     """Translates; the stream always comes from the caller's binding, never from the request."""
 
-    def __init__(self, feed: Feed, signal: Signal, reauthorise: Reauthorise) -> None:
+    def __init__(self, feed: Feed, signal: Signal, draining: asyncio.Event) -> None:
+        """`draining` is set when the server ends; streams then end between two batches."""
         self._feed = feed
         self._signal = signal
-        self._reauthorise = reauthorise
+        self._draining = draining
 
     async def StreamChanges(
         self, request: change_service_pb2.StreamChangesRequest, context: Context
@@ -43,14 +39,8 @@ class ChangeServicer(change_service_pb2_grpc.ChangeServiceServicer):
         stream = _stream(principal, request.history_epoch)
         await self._feed.require_consumer(stream, request.consumer_id, principal.subject)
         tail = _Tail(self._feed, self._signal, stream, request.after_position, request.batch_size)
-        checked = monotonic()
-        async for page in tail.pages():
-            if monotonic() - checked > REAUTHORISE_SECONDS:
-                await self._reauthorise(principal)
-                checked = monotonic()
-            await _write(context, _batch(page))
-        return
-        yield  # makes this an async generator, as the generated signature asks; messages go out by `write` above
+        async for page in tail.pages(self._draining):
+            yield _batch(page)
 
     async def ListChanges(
         self, request: change_service_pb2.ListChangesRequest, context: Context
@@ -119,10 +109,10 @@ class _Tail:
         self._after = after
         self._page_size = page_size
 
-    async def pages(self) -> AsyncIterator[Page]:
+    async def pages(self, until: asyncio.Event) -> AsyncIterator[Page]:
         """Yield each page once its predecessor was taken, so that a slow reader holds one page and no more."""
         told = 0.0
-        while True:
+        while not until.is_set():
             page = await self._feed.page(self._stream, self._after, self._page_size)
             if page.changes:
                 self._after = page.changes[-1].position
@@ -133,15 +123,6 @@ class _Tail:
                 told = monotonic()
                 yield page
             await self._signal.wait(self._stream, POLL_SECONDS)
-
-
-async def _write(context: Context, batch: change_service_pb2.StreamChangesResponse) -> None:
-    try:
-        await asyncio.wait_for(context.write(batch), WRITE_SECONDS)
-    except TimeoutError as error:
-        raise PrwError(
-            Code.SLOW_CONSUMER, f"nothing was taken for {WRITE_SECONDS:.0f} s"
-        ) from error
 
 
 def _stream(principal: Principal, history_epoch: int) -> Stream:
