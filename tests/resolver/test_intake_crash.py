@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import os
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -16,58 +11,21 @@ import psycopg
 import pytest
 
 from prw.errors import Code
-from prw_base.client import open_channel
 from prw_resolver.access.model import COLLECTOR_SCOPES, ClientGrant
 from prw_resolver.access.service import provision_client
 from prw_resolver.bootstrap import build_issuer, open_parts
 from tests.resolver.collecting import (
     CATALOG,
     PAGE,
-    Caller,
     capture,
     digest,
     found,
     refusal,
     settings_for,
 )
-from tests.support.waiting import until
+from tests.resolver.serving import Served, calling
 
 Rows = psycopg.Connection[dict[str, Any]]
-
-
-class Served:
-    """A resolver in a process of its own, which may be killed and started again."""
-
-    def __init__(self, dsns: dict[str, str], state: Path) -> None:
-        self._environment = os.environ | {
-            "PRW_RESOLVER_DATABASE_DSN": dsns["resolver_app"],
-            "PRW_RESOLVER_STATE_FOLDER": str(state),
-            "PRW_RESOLVER_ADDRESS": "127.0.0.1:0",
-            "PRW_RESOLVER_WORKERS_IN_PROCESS": "false",
-        }
-        self._ready = state / "ready.json"
-        self.process: asyncio.subprocess.Process | None = None
-
-    async def start(self, faults: str = "") -> str:
-        """Start with these faults armed; where it serves."""
-        self._ready.unlink(missing_ok=True)
-        command = ("resolver", "serve", "--ready-file", str(self._ready))
-        self.process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            "-c",
-            "from prw_base.cli import main; main()",
-            *command,
-            env=self._environment | {"PRW_FAULTS": faults},
-            stderr=asyncio.subprocess.DEVNULL,
-        )
-        await until(self._ready.exists)
-        return str(json.loads(self._ready.read_text("utf-8"))["address"])
-
-    async def stop(self) -> None:
-        """End it as an operator would, where it still runs."""
-        if self.process is not None and self.process.returncode is None:
-            self.process.terminate()
-            await self.process.wait()
 
 
 @pytest.fixture
@@ -89,13 +47,6 @@ async def served(resolver_database: dict[str, str], tmp_path: Path) -> AsyncIter
         yield process
     finally:
         await process.stop()
-
-
-@asynccontextmanager
-async def calling(address: str, token: str) -> AsyncIterator[Caller]:
-    """A collector of the resolver at `address`."""
-    async with AsyncExitStack() as stack:
-        yield Caller(await stack.enter_async_context(open_channel(address, token)))
 
 
 @pytest.mark.parametrize(
