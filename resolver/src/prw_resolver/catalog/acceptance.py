@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from prw_base.ids import new_id
 from prw_resolver.catalog.model import (
+    AVAILABILITIES,
     Attribute,
     Item,
     ItemStatus,
@@ -213,10 +214,17 @@ def _observation(record: NormalisedRecord, mapping: ListingMapping, held: Held) 
         revision=1 if former is None else former.revision + 1,
         amount=None if price is None else price.value,
         currency=None if price is None else price.unit,
-        availability="unspecified" if availability is None else availability.value,
+        availability=_availability(availability),
         observed_at=record.observed_at,
     )
     return (observation_fact(observation, mapping.revision, evidence),)
+
+
+def _availability(stated: Value | None) -> str:
+    """As readers of the stream know it; what they have no word for, such as "in store only", is not stated."""
+    if stated is None or stated.value not in AVAILABILITIES:
+        return "unspecified"
+    return stated.value
 
 
 def _item_evidence(record: NormalisedRecord) -> tuple[Quote, ...]:

@@ -11,6 +11,9 @@ from prw_base.ids import derived_id
 from prw_resolver.stream.model import AggregateType, Dependency, Fact
 from prw_resolver.vocabulary.model import IdentityKey, Quote, Value
 
+AVAILABILITIES = frozenset({"in_stock", "out_of_stock", "preorder", "backorder", "discontinued"})
+"""What an observation may say; anything else is ``unspecified``."""
+
 
 class ItemStatus(StrEnum):
     """How an item stands. Only an active one takes listings (INV-01)."""

@@ -12,6 +12,7 @@ from prw_resolver.catalog.acceptance import (
     record_evidence,
     record_listing_id,
 )
+from prw_resolver.catalog.model import ListingMapping
 from prw_resolver.identity.model import (
     RULE,
     Accept,
@@ -22,7 +23,6 @@ from prw_resolver.identity.model import (
     Refuse,
     Verdict,
     is_same_question,
-    waits,
 )
 from prw_resolver.review.model import CaseStatus, Question, close, open_case, reask
 from prw_resolver.stream.model import (
@@ -40,6 +40,7 @@ from prw_resolver.stream.model import (
 from prw_resolver.vocabulary.model import IdentityKey, NormalisedRecord
 
 BY_RULE = Actor(ActorKind.RULE, RULE)
+ADAPTER = "adapter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def build(
                 record, facts, known, command, "every key is one item's, and nothing contradicts it"
             )
         case Keep():
-            facts = () if known.mapping is None else observe_record(record, known.mapping, held)
+            facts = () if known.mapping is None else _observe(record, known.mapping, held)
             return _accept(
                 record, facts, known, command, "a person settled it on the same evidence"
             )
@@ -74,8 +75,18 @@ def build(
             return _note(record, Outcome.HISTORY, known, command)
 
 
+def _observe(record: NormalisedRecord, mapping: ListingMapping, held: Held) -> tuple[Fact, ...]:
+    """The newer observation, but for one that a model read: that a person settled the identity says nothing of it."""
+    return tuple(
+        fact
+        for fact in observe_record(record, mapping, held)
+        if all(quote.origin == ADAPTER for quote in fact.evidence)
+    )
+
+
 def _ask(record: NormalisedRecord, question: Question, known: Known, command: Command) -> Change:
-    waits_for = _lookups(waits(record, question), known)
+    # Whatever the question is, a key that becomes active may answer it, or bring another candidate.
+    waits_for = _lookups(record.keys, known)
     if known.case is None:
         move = open_case(new_id("case"), record, question, waits_for)
     elif is_same_question(known.case, record, question):
@@ -109,7 +120,7 @@ def _decision(record: NormalisedRecord, known: Known, rationale: str) -> Decisio
         Action.ACCEPT,
         BY_RULE,
         rationale,
-        record_evidence(record),
+        tuple(quote for quote in record_evidence(record) if quote.origin == ADAPTER),
         prior_decisions=() if known.settled is None else (known.settled.decision_id,),
         case_id=None if known.case is None else known.case.case_id,
         case_revision=None if known.case is None else known.case.revision,

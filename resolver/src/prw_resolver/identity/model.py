@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
 from prw_resolver.catalog.model import Item, ItemStatus, ListingMapping, MappingStatus, Observation
@@ -47,6 +48,7 @@ class Settled:
     action: Action
     evidence_digest: str
     decision_id: str
+    observed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ def decide(record: NormalisedRecord, known: Known) -> Verdict:
 
 
 def _is_late(record: NormalisedRecord, known: Known) -> bool:
-    newer = (known.mapping, known.observation, known.case)
+    newer = (known.mapping, known.observation, known.case, known.settled)
     return any(held is not None and held.observed_at > record.observed_at for held in newer)
 
 
@@ -134,6 +136,7 @@ def _unfit(record: NormalisedRecord) -> str | None:
 
 
 def _quotes(record: NormalisedRecord) -> Iterator[Quote]:
+    """What the record rests on."""
     for value in (*record.values, record.merchant):
         if value is not None and value.quote is not None:
             yield value.quote
@@ -176,12 +179,6 @@ def _candidates(record: NormalisedRecord, known: Known) -> tuple[Candidate, ...]
     """The items that share an identifier with the record, the likeliest first."""
     held = [compare(record, item, known.vocabulary) for item in known.items.values()]
     return tuple(sorted(held, key=lambda candidate: (-float(candidate.score), candidate.item_id)))
-
-
-def waits(record: NormalisedRecord, question: Question) -> tuple[IdentityKey, ...]:
-    """The keys whose activation could answer the question: a rule then decides again, or asks better."""
-    answerable = ("untrusted_new_key", "keys_of_two_items", "keys_changed", "contradiction")
-    return record.keys if question.reason.startswith(answerable) else ()
 
 
 def is_same_question(case: Case, record: NormalisedRecord, question: Question) -> bool:

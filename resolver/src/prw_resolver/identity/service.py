@@ -115,6 +115,6 @@ class Identifier:
         conn: AsyncConnection[Any], scope: Scope, record: NormalisedRecord
     ) -> Settled | None:
         last = await review_store.settled(conn, scope, record_listing_id(record))
-        return (
-            None if last is None else Settled(last.action, last.evidence_digest, last.decision_id)
-        )
+        if last is None:
+            return None
+        return Settled(last.action, last.evidence_digest, last.decision_id, last.observed_at)

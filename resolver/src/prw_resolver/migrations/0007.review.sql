@@ -57,6 +57,12 @@ create table resolver.review_wake (
     primary key (tenant_id, catalog_id, case_id)
 );
 
+-- Whether an adapter made every claim quoted; a quote that does not say who made it counts as a model's.
+create function resolver.review_all_of_adapters(p_evidence jsonb) returns boolean
+language sql immutable parallel safe
+return jsonb_array_length(jsonb_path_query_array(p_evidence, '$[*] ? (@.origin == "adapter")'))
+       = jsonb_array_length(p_evidence);
+
 create table resolver.decision (
     tenant_id       text        not null,
     decision_id     text        not null,
@@ -74,9 +80,11 @@ create table resolver.decision (
     decided_at      timestamptz not null,
     primary key (tenant_id, decision_id),
     foreign key (tenant_id, case_id) references resolver.review_case (tenant_id, case_id),
-    -- No model's word is ever a fact: a rule rests on an adapter's claims only.
+    -- No model's word is ever a fact: a rule rests on an adapter's claims only. Publishing claims nothing of its own,
+    -- it rests on the decisions that accepted what is published.
     constraint decision_rule_rests_on_adapters
-        check (actor_kind <> 'rule' or not evidence @> '[{"origin": "model"}]')
+        check (actor_kind <> 'rule' or resolver.review_all_of_adapters(evidence)
+               or (action = 'approve' and cardinality(prior_decisions) > 0))
 );
 create index decision_case on resolver.decision (tenant_id, case_id) where case_id is not null;
 

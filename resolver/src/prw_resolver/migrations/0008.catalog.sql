@@ -45,6 +45,7 @@ create table resolver.catalog_item_attribute (
     decision_id        text    not null,
     primary key (tenant_id, catalog_id, item_id, attribute_key),
     foreign key (tenant_id, catalog_id, item_id) references resolver.catalog_item (tenant_id, catalog_id, item_id),
+    foreign key (tenant_id, decision_id) references resolver.decision (tenant_id, decision_id),
     foreign key (tenant_id, catalog_id, attribute_key, definition_version)
         references resolver.attribute_definition (tenant_id, catalog_id, attribute_key, version)
 );
@@ -62,6 +63,7 @@ create table resolver.catalog_item_key (
     canonical     text    not null,
     decision_id   text    not null,
     primary key (tenant_id, catalog_id, class_id, generation, identity_hash, item_id),
+    foreign key (tenant_id, decision_id) references resolver.decision (tenant_id, decision_id),
     foreign key (tenant_id, catalog_id, item_id) references resolver.catalog_item (tenant_id, catalog_id, item_id)
 );
 create unique index catalog_item_key_owner
@@ -162,8 +164,11 @@ call resolver.protect('resolver.release');
 call resolver.protect('resolver.release_due');
 -- INV-08: nothing accepted is ever deleted, and history is not even updated.
 grant select, insert on resolver.catalog_revision to resolver_app;
-grant select, insert, update on resolver.catalog_item, resolver.catalog_item_attribute, resolver.catalog_item_key,
-    resolver.merchant, resolver.listing_mapping, resolver.inventory_observation, resolver.release to resolver_app;
+grant select, insert, update on resolver.catalog_item_attribute, resolver.catalog_item_key, resolver.merchant,
+    resolver.listing_mapping, resolver.inventory_observation, resolver.release to resolver_app;
+-- An item never changes its class: its attributes and keys were accepted for that class (INV-07).
+grant select, insert on resolver.catalog_item to resolver_app;
+grant update (status, revision, title, successors, decision_id, evidence) on resolver.catalog_item to resolver_app;
 grant select, insert, update, delete on resolver.release_due to resolver_app;
 
 -- INV-01: a mapping targets an item that exists and is active at that revision.
@@ -183,6 +188,22 @@ begin
 end $$;
 create trigger listing_mapping_targets_active_item before insert or update on resolver.listing_mapping
     for each row execute function resolver.catalog_mapping_targets_active_item();
+
+-- INV-07: an item has an attribute only where the attribute's definition applies to its class or one above.
+create function resolver.catalog_attribute_applies() returns trigger language plpgsql as $$
+begin
+    if not exists (
+        select from resolver.catalog_item i
+         where i.tenant_id = new.tenant_id and i.catalog_id = new.catalog_id and i.item_id = new.item_id
+           and resolver.attribute_applies(new.tenant_id, new.catalog_id, i.class_id, new.attribute_key,
+                                          new.definition_version)) then
+        raise exception 'INV-07: % does not apply to the class of item %', new.attribute_key, new.item_id
+            using errcode = 'check_violation', constraint = 'catalog_item_attribute_applies';
+    end if;
+    return new;
+end $$;
+create constraint trigger catalog_item_attribute_applies after insert or update on resolver.catalog_item_attribute
+    for each row execute function resolver.catalog_attribute_applies();
 
 -- Rule 8: an observation is never replaced by an older one.
 create function resolver.catalog_newest_observation_counts() returns trigger language plpgsql as $$

@@ -9,7 +9,7 @@ from prw.errors import Code, PrwError
 from prw_base.canonical import canonical_json, sha256_hex
 from prw_resolver.catalog.acceptance import Held, accept_record
 from prw_resolver.catalog.model import Item, ListingMapping, MappingStatus, mapping_fact
-from prw_resolver.review.model import Case, CaseStatus, close, compare
+from prw_resolver.review.model import Case, CaseStatus, close, compare, put_off
 from prw_resolver.stream.model import (
     Action,
     Actor,
@@ -93,7 +93,7 @@ def rule(asked: Request, ground: Ground, ruling: Ruling) -> Change:
         case_id=case.case_id,
         case_revision=case.revision,
     )
-    status = CaseStatus.DEFERRED if asked.action is Action.DEFER else CaseStatus.DECIDED
+    deferred = asked.action is Action.DEFER
     outcome = RecordOutcome(
         record.capture_id,
         record.record_id,
@@ -110,7 +110,7 @@ def rule(asked: Request, ground: Ground, ruling: Ruling) -> Change:
         decision=decision,
         facts=facts,
         lookups=lookups,
-        case=close(case, status),
+        case=put_off(case) if deferred else close(case, CaseStatus.DECIDED),
         outcomes=(outcome,),
         answer={
             "decision_id": decision.decision_id,

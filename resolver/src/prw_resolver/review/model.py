@@ -171,6 +171,14 @@ def close(case: Case, status: CaseStatus) -> CaseMove:
     return CaseMove(case.case_id, case.revision, status)
 
 
+def put_off(case: Case) -> CaseMove:
+    """The move that defers a case: still open, it waits for its keys as before."""
+    waits_for = tuple(
+        KeyLookup(key.class_id, key.generation, key.identity_hash, None) for key in case.record.keys
+    )
+    return CaseMove(case.case_id, case.revision, CaseStatus.DEFERRED, waits_for=waits_for)
+
+
 def _content(record: NormalisedRecord, question: Question) -> Mapping[str, object]:
     return {
         "kind": question.kind.value,

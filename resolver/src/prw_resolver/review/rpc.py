@@ -182,7 +182,7 @@ def _read_token(token: str) -> tuple[datetime, str]:
     try:
         opened_at, case_id = json.loads(base64.urlsafe_b64decode(token))
         return datetime.fromisoformat(opened_at), str(case_id)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise PrwError(
             Code.VALIDATION_FAILED, "this is no page token of ListCases", field="page_token"
         ) from error

@@ -24,7 +24,9 @@ from prw_resolver.stream.model import Action, Actor, ActorKind, Committed
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.model import NormalisedRecord
 
-FACTS_MOVED = frozenset({Code.STALE_FACT_REVISION})
+FACTS_MOVED = frozenset({Code.STALE_FACT_REVISION, Code.KEY_TAKEN, Code.ITEM_NOT_ACTIVE})
+"""The catalogue moved while the decision was written: read again; what truly forbids it is seen then."""
+
 TRIES = 5
 DECIDABLE = frozenset({Action.ACCEPT, Action.CORRECT, Action.REJECT, Action.DEFER, Action.RETRACT})
 
@@ -89,8 +91,9 @@ class Review:
         for _ in range(TRIES):
             ground = await self._ground(scope, request)
             ruling = Ruling(command_id, request.digest(), Actor(ActorKind.PERSON, person))
+            change = rule(request, ground, ruling)
             try:
-                return _decided(await self._committer.commit(rule(request, ground, ruling)))
+                return _decided(await self._committer.commit(change))
             except PrwError as error:
                 if error.code not in FACTS_MOVED:
                     raise
@@ -138,8 +141,11 @@ async def _destination(conn: AsyncConnection[Any], scope: Scope, request: Reques
 
 async def _held(conn: AsyncConnection[Any], scope: Scope, record: NormalisedRecord) -> Held:
     listing, merchant = record_listing_id(record), record_merchant_id(record)
+    mapping = await catalog_store.mapping(conn, scope, listing)
+    if merchant is None and mapping is not None:
+        merchant = mapping.merchant_id
     return Held(
-        mapping=await catalog_store.mapping(conn, scope, listing),
+        mapping=mapping,
         merchant=None if merchant is None else await catalog_store.merchant(conn, scope, merchant),
         observation=await catalog_store.observation(conn, scope, listing),
     )

@@ -34,6 +34,7 @@ class Settlement:
     action: Action
     evidence_digest: str
     decision_id: str
+    observed_at: datetime
 
 
 async def _rows(
@@ -67,8 +68,7 @@ async def settled(conn: AsyncConnection[Any], scope: Scope, listing_id: str) -> 
     rows = await _rows(conn, "settled", scope, listing_id=listing_id)
     if not rows:
         return None
-    row = rows[0]
-    return Settlement(Action(row["action"]), row["evidence_digest"], row["decision_id"])
+    return Settlement(**{**rows[0], "action": Action(rows[0]["action"])})
 
 
 async def cases(

@@ -3,7 +3,7 @@
 select case_id, kind, status, revision, reason, listing_id, source_id, listing_key, title, record, candidates,
        evidence, evidence_digest, observed_at, opened_at
   from resolver.review_case
- where tenant_id = %(tenant_id)s and case_id = %(case_id)s;
+ where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and case_id = %(case_id)s;
 
 -- name: case_elsewhere
 -- Whether the case is another tenant's; the function sees ids only.
@@ -18,12 +18,13 @@ select case_id, kind, status, revision, reason, listing_id, source_id, listing_k
    and status in ('awaiting_human', 'deferred');
 
 -- name: settled
--- A person's last word on a listing, with the evidence that it was given on.
-select d.action, c.evidence_digest, d.decision_id
+-- A person's last word on what a listing is, with the evidence that it was given on; whether the listing is gone is
+-- another question.
+select d.action, c.evidence_digest, d.decision_id, c.observed_at
   from resolver.review_case c
   join resolver.decision d on d.tenant_id = c.tenant_id and d.case_id = c.case_id
  where c.tenant_id = %(tenant_id)s and c.catalog_id = %(catalog_id)s and c.listing_id = %(listing_id)s
-   and c.status = 'decided' and d.actor_kind = 'person' and d.action in ('accept', 'correct', 'reject')
+   and c.kind <> 'retraction' and c.status = 'decided' and d.actor_kind = 'person' and d.action in ('accept', 'correct', 'reject')
  order by d.decided_at desc, d.decision_id desc
  limit 1;
 

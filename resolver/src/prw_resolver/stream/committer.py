@@ -22,7 +22,7 @@ from prw_base.server.database import Database
 from prw_resolver.stream import store
 from prw_resolver.stream.encode import encode_command
 from prw_resolver.stream.epoch import Epoch
-from prw_resolver.stream.failures import refused
+from prw_resolver.stream.failures import FATE_OF_ALL, refused
 from prw_resolver.stream.model import Change, Committed, Stream
 from prw_resolver.stream.signal import Signal
 
@@ -105,10 +105,16 @@ class Committer:
         lane = self._lanes.get((tenant_id, catalog_id))
         if lane is None:
             stream = Stream(tenant_id, catalog_id, self._epoch.current())
-            async with self._database.transaction(tenant_id) as conn:
-                await store.open_stream(conn, stream)
+            await self._open(stream)
             lane = self._lanes.setdefault((tenant_id, catalog_id), _Lane(stream))
         return lane
+
+    async def _open(self, stream: Stream) -> None:
+        try:
+            async with self._database.transaction(stream.tenant_id) as conn:
+                await store.open_stream(conn, stream)
+        except psycopg.OperationalError as error:
+            raise _unreachable() from error
 
     async def _drain(self, lane: _Lane) -> None:
         while lane.queue:
@@ -121,16 +127,24 @@ class Committer:
         try:
             answers = await self._commit(stream, group)
         except Exception as error:  # noqa: BLE001  # else one caller would wait for ever
-            if len(group) > 1:
-                middle = len(group) // 2
-                await self._settle(stream, group[:middle])
-                await self._settle(stream, group[middle:])
-            elif not group[0].answer.done():
-                group[0].answer.set_exception(error)
+            await self._settle_failed(stream, group, error)
             return
         for waiting, answer in zip(group, answers, strict=True):
             if not waiting.answer.done():
                 waiting.answer.set_result(answer)
+
+    async def _settle_failed(
+        self, stream: Stream, group: Sequence[_Waiting], error: Exception
+    ) -> None:
+        shared = isinstance(error, PrwError) and error.code in FATE_OF_ALL
+        if len(group) > 1 and not shared:
+            middle = len(group) // 2
+            await self._settle(stream, group[:middle])
+            await self._settle(stream, group[middle:])
+            return
+        for waiting in group:
+            if not waiting.answer.done():
+                waiting.answer.set_exception(error)
 
     async def _commit(self, stream: Stream, group: Sequence[_Waiting]) -> list[Committed]:
         """One transaction; asked again by command id where the connection died around COMMIT."""
@@ -140,8 +154,11 @@ class Committer:
             except psycopg.OperationalError as error:
                 log.warning("commit.connection_lost", attempt=attempt, error=type(error).__name__)
             except psycopg.Error as error:
-                raise refused(error) or error from error
-        raise PrwError(Code.UNAVAILABLE, "the database cannot be reached", retry_after=RETRY_AFTER)
+                typed = refused(error)
+                if typed is None:
+                    raise
+                raise typed from error
+        raise _unreachable()
 
     async def _transact(self, stream: Stream, group: Sequence[_Waiting]) -> list[Committed]:
         self._epoch.require(stream.history_epoch)
@@ -152,3 +169,7 @@ class Committer:
             self._epoch.require(stream.history_epoch)
         fault("stream.after_commit")
         return answers
+
+
+def _unreachable() -> PrwError:
+    return PrwError(Code.UNAVAILABLE, "the database cannot be reached", retry_after=RETRY_AFTER)

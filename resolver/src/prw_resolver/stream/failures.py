@@ -11,7 +11,12 @@ RAISED_BY_US = "PRW01"
 CONSTRAINTS = {
     "catalog_item_key_owner": Code.KEY_TAKEN,
     "review_case_open": Code.STALE_CASE_REVISION,
+    "job_inbox_pkey": Code.IDEMPOTENCY_CONFLICT,
 }
+
+
+FATE_OF_ALL = frozenset({Code.UNAVAILABLE, Code.EPOCH_FENCED})
+"""No member of a group is at fault, so halving the group finds none."""
 
 
 def refused(error: psycopg.Error) -> PrwError | None:

@@ -111,12 +111,12 @@ class _Tail:
 
     async def pages(self, until: asyncio.Event) -> AsyncIterator[Page]:
         """Yield each page once its predecessor was taken, so that a slow reader holds one page and no more."""
-        told = 0.0
+        told = -HEARTBEAT_SECONDS
         while not until.is_set():
             page = await self._feed.page(self._stream, self._after, self._page_size)
             if page.changes:
                 self._after = page.changes[-1].position
-                told = 0.0
+                told = -HEARTBEAT_SECONDS
                 yield page
                 continue
             if monotonic() - told > HEARTBEAT_SECONDS:

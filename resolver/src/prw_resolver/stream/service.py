@@ -99,7 +99,8 @@ class Feed:
             return await store.report_progress(conn, stream, consumer_id, position)
 
     async def require_consumer(self, stream: Stream, consumer_id: str, principal: str) -> None:
-        """Raise NOT_FOUND unless the principal registered that consumer in this epoch."""
+        """Raise NOT_FOUND unless the principal registered that consumer in this epoch, EPOCH_FENCED before all."""
+        self._epoch.require(stream.history_epoch)
         async with self._database.transaction(stream.tenant_id, read_only=True) as conn:
             self._own(await store.find_consumer(conn, stream, consumer_id), consumer_id, principal)
 

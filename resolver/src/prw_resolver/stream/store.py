@@ -80,8 +80,9 @@ async def read_page(
 
 
 async def lock_retention(conn: AsyncConnection[Any], stream: Stream) -> int:
-    """Take the retention lock and return how far the stream is pruned."""
-    return int((await _rows(conn, "lock_retention", **_key(stream)))[0]["pruned_through"])
+    """Take the retention lock and return how far the stream is pruned; 0 where there is no such stream."""
+    rows = await _rows(conn, "lock_retention", **_key(stream))
+    return int(rows[0]["pruned_through"]) if rows else 0
 
 
 async def register_consumer(
