@@ -10,7 +10,7 @@ from babel import Locale, UnknownLocaleError
 from babel.numbers import get_currency_precision, get_territory_currencies, list_currencies
 
 from prw_resolver.vocabulary.definitions import AttributeDefinition
-from prw_resolver.vocabulary.numerals import Numeral, numerals, plain, read_number, separators
+from prw_resolver.vocabulary.numerals import Numeral, numerals, plain, read_number
 from prw_resolver.vocabulary.statement import Reading, Statement, Unreadable, fold, says_nothing
 
 _DOLLARS = ("USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN", "ARS", "CLP", "COP")
@@ -42,6 +42,8 @@ _SIGNS: dict[str, tuple[str, ...]] = {
     "zł": ("PLN",),
     "Kč": ("CZK",),
     "Ft": ("HUF",),
+    "Rp": ("IDR",),
+    "₫": ("VND",),
     "Fr.": ("CHF",),
     "kr": ("SEK", "NOK", "DKK", "ISK"),
 }
@@ -52,6 +54,7 @@ _SIGN = re.compile(
     )
 )
 _NEAR = 2
+_GOES_ON = re.compile(r"[.,]\s+[0-9]|\s*(?:to|bis|a|-|–|—)\s*[^0-9\s]?\s?[0-9]", re.IGNORECASE)
 _PLUS_MINUS = re.compile(r"[-−]\s*$")
 
 
@@ -83,6 +86,8 @@ def money(statement: Statement, definition: AttributeDefinition) -> Reading | No
     text = fold(statement.text)
     if says_nothing(text, definition):
         return None
+    if any(_GOES_ON.match(text[held.end :]) for held in numerals(text)):
+        raise Unreadable("a number is broken off, or one of a range")
     signs = [(match, found) for match in _SIGN.finditer(text) if (found := _meant(match.group()))]
     amounts = _amounts(text, [match for match, _ in signs])
     code = _code(statement, frozenset.intersection(*(f for _, f in signs)) if signs else None)
@@ -113,15 +118,15 @@ def _amount(text: str, held: Numeral, statement: Statement, code: str) -> Decima
     if _PLUS_MINUS.search(text[: held.start]) and text[: held.start].strip() in {"-", "−"}:
         raise Unreadable("a price is not negative")
     number = read_number(held.text, statement.locale, machine=statement.machine)
-    if statement.machine and _reads_two_ways(held.text, statement.locale, code):
-        raise Unreadable("the point may be a decimal or a grouping separator")
+    if _reads_two_ways(held.text, number, code):
+        raise Unreadable("the separator may be a decimal or a grouping one")
     return number
 
 
-def _reads_two_ways(text: str, locale: str, code: str) -> bool:
-    """A point before three digits in a currency of two, on a page whose locale groups with points."""
-    three = re.fullmatch(r"[1-9][0-9]{0,2}\.[0-9]{3}", text) is not None
-    return three and separators(locale)[1] == "." and get_currency_precision(code) < 3
+def _reads_two_ways(text: str, number: Decimal, code: str) -> bool:
+    """Three digits behind one separator that was taken for a decimal one, in a currency that has but two."""
+    three = re.fullmatch(r"[1-9][0-9]{0,2}[.,][0-9]{3}", text) is not None
+    return three and number < 1000 and get_currency_precision(code) < 3
 
 
 def _code(statement: Statement, written: frozenset[str] | None) -> str:
