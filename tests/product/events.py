@@ -101,6 +101,13 @@ def merchant(name: str = "mer_lumen", stated: str = "Lumen Parts", revision: int
     return event
 
 
+def source(name: str = "src_lumen") -> pb.Event:
+    """A source."""
+    event = _event("source", name, 1)
+    event.source.CopyFrom(pb.Source(source_id=name, name="Lumen's pages"))
+    return event
+
+
 def price(name: str, amount: str = "129.90", currency: str = "EUR", revision: int = 1) -> pb.Event:
     """A listing's price, in stock."""
     event = _event("inventory_observation", name, revision)
