@@ -18,20 +18,23 @@ from tests.support.waiting import until
 class Served:
     """A resolver in a process of its own, which may be killed and started again."""
 
-    def __init__(self, dsns: dict[str, str], state: Path, workers: bool = False) -> None:
+    def __init__(
+        self, dsns: dict[str, str], state: Path, workers: bool = False, program: str = "serve"
+    ) -> None:
+        self._program = program
         self._environment = os.environ | {
             "PRW_RESOLVER_DATABASE_DSN": dsns["resolver_app"],
             "PRW_RESOLVER_STATE_FOLDER": str(state),
             "PRW_RESOLVER_ADDRESS": "127.0.0.1:0",
             "PRW_RESOLVER_WORKERS_IN_PROCESS": str(workers).lower(),
         }
-        self._ready = state / "ready.json"
+        self._ready = state / f"{program}.json"
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self, faults: str = "") -> str:
         """Start with these faults armed; where it serves."""
         self._ready.unlink(missing_ok=True)
-        command = ("resolver", "serve", "--ready-file", str(self._ready))
+        command = ("resolver", self._program, "--ready-file", str(self._ready))
         self.process = await asyncio.create_subprocess_exec(
             sys.executable,
             "-c",

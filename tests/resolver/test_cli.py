@@ -71,8 +71,44 @@ def test_a_refusal_is_the_table_s(prw: Any) -> None:
     assert refused.value.code is Code.NOT_FOUND
 
 
+def test_migrating_a_given_database_needs_the_owner_s_login(
+    prw: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server's own login may not change the schema, and the refusal names the setting."""
+    monkeypatch.delenv("PRW_RESOLVER_OWNER_DSN")
+    with pytest.raises(PrwError, match="PRW_RESOLVER_OWNER_DSN"):
+        prw("migrate")
+
+
+def test_a_vocabulary_is_published_once(prw: Any) -> None:
+    """The packaged one, whose second publication changes nothing."""
+    put_places(prw)
+    [first] = prw("vocabulary", "publish", *PLACE)
+    [again] = prw("vocabulary", "publish", *PLACE)
+    assert first["new"] == again["known"] > 0
+    assert (again["new"], again["active_generation"]) == (0, 1)
+
+
+def test_without_dead_letters_there_is_nothing_to_take_up(prw: Any) -> None:
+    """Both lists are empty, and said so as JSON."""
+    put_places(prw)
+    assert prw("jobs", "dead", "--tenant", "ten_synth_a") == []
+    assert prw("jobs", "redrive", "--tenant", "ten_synth_a") == []
+
+
 @pytest.mark.parametrize(
-    "path", [[], ["catalog"], ["source"], ["client"], ["operator"], ["serve"], ["migrate"]]
+    "path",
+    [
+        [],
+        ["catalog"],
+        ["source"],
+        ["client"],
+        ["operator"],
+        ["vocabulary"],
+        ["jobs"],
+        ["serve"],
+        ["work"],
+    ],
 )
 def test_help_reads_at_each_level(path: list[str]) -> None:
     """Every command says what it does."""

@@ -11,32 +11,15 @@ import psycopg
 import pytest
 
 from prw.errors import Code
-from prw_resolver.access.model import COLLECTOR_SCOPES, ClientGrant
-from prw_resolver.access.service import provision_client
-from prw_resolver.bootstrap import build_issuer, open_parts
 from tests.resolver.collecting import (
-    CATALOG,
     PAGE,
     capture,
     digest,
-    found,
     refusal,
-    settings_for,
 )
 from tests.resolver.serving import Served, calling
 
 Rows = psycopg.Connection[dict[str, Any]]
-
-
-@pytest.fixture
-async def token(resolver_database: dict[str, str], tmp_path: Path) -> str:
-    """A collector's token, in a resolver that is set up and not running."""
-    settings = settings_for(resolver_database, tmp_path)
-    async with open_parts(settings, resolver_database["resolver_app"]) as parts:
-        await found(parts, "ten_synth_a")
-        sources = ("ten_synth_a.src_one",)
-        grant = ClientGrant("ten_synth_a", CATALOG, "ci_one", COLLECTOR_SCOPES, "cw_one", sources)
-        return (await provision_client(build_issuer(settings, parts.db), grant)).token
 
 
 @pytest.fixture

@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+import pytest
 
 from prw.collector.v1 import evidence_pb2 as pb
 from prw_plugin_schemaorg.adapter import SchemaOrg
-from prw_resolver.access.model import COLLECTOR_SCOPES, ClientGrant
-from prw_resolver.access.service import provision_client
-from prw_resolver.bootstrap import build_issuer, open_parts
-from tests.resolver.collecting import CATALOG, capture, found, part, settings_for
+from tests.resolver.collecting import capture, part
 from tests.resolver.serving import Served, calling
 from tests.support.waiting import until
 
@@ -25,20 +23,20 @@ PAGE = b"""<!doctype html><html lang="de"><head><title>Lumen X1</title>
 </head><body><h1>Lumen X1 NVMe SSD 1 TB</h1></body></html>"""
 
 
+@pytest.mark.parametrize("in_process", [True, False])
 async def test_a_page_of_a_trusted_shop_becomes_a_released_item(
     resolver_database: dict[str, str],
     superuser: psycopg.Connection[dict[str, Any]],
+    token: str,
     tmp_path: Path,
+    in_process: bool,
 ) -> None:
-    """Upload, capture, extraction, identity and release in one served process, workers included."""
-    settings = settings_for(resolver_database, tmp_path)
-    async with open_parts(settings, resolver_database["resolver_app"]) as parts:
-        await found(parts, "ten_synth_a")
-        sources = ("ten_synth_a.src_one",)
-        grant = ClientGrant("ten_synth_a", CATALOG, "ci_one", COLLECTOR_SCOPES, "cw_one", sources)
-        token = (await provision_client(build_issuer(settings, parts.db), grant)).token
-    served = Served(resolver_database, tmp_path, workers=True)
+    """Upload, capture, extraction, identity and release, whether workers are in the server or beside it."""
+    served = Served(resolver_database, tmp_path, workers=in_process)
+    worker = Served(resolver_database, tmp_path, program="work")
     try:
+        if not in_process:
+            await worker.start()
         async with calling(await served.start(), token) as collector:
             await collector.put(PAGE)
             adapter = pb.AdapterVersion(name=SchemaOrg.name, version=SchemaOrg.version)
@@ -50,7 +48,8 @@ async def test_a_page_of_a_trusted_shop_becomes_a_released_item(
                 early = (pb.RECEIPT_STATUS_STORED, pb.RECEIPT_STATUS_RESOLVING)
                 return read.status not in early
 
-            await until(decided)
+            in_time: bool = await until(decided)
+            assert in_time
             receipt = await collector.receipt(submitted.receipt_id)
             assert receipt.status == pb.RECEIPT_STATUS_RESOLVED
             assert [record.outcome for record in receipt.records] == ["accepted"]
@@ -58,5 +57,6 @@ async def test_a_page_of_a_trusted_shop_becomes_a_released_item(
             await until(lambda: superuser.execute(released).fetchall())
     finally:
         await served.stop()
-    assert served.process is not None
-    assert served.process.returncode == 0
+        await worker.stop()
+    processes = [ran.process for ran in (served, worker) if ran.process is not None]
+    assert [process.returncode for process in processes] == [0] * (1 if in_process else 2)

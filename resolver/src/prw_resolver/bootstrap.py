@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from pydantic import SecretStr
+
 from prw.changes.v1 import change_service_pb2_grpc as changes_grpc
 from prw.collector.v1 import artifact_service_pb2_grpc as artifacts_grpc
 from prw.collector.v1 import capture_service_pb2_grpc as captures_grpc
@@ -46,7 +48,7 @@ class Dsns:
     """Where the database is, for the server's login and for the one that may become the owner."""
 
     app: str
-    owner: str
+    owner: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +72,19 @@ def databases(settings: ResolverSettings) -> Iterator[Dsns]:
     """
     if settings.database_dsn is not None:
         app = settings.database_dsn.get_secret_value()
-        owner = settings.owner_dsn.get_secret_value() if settings.owner_dsn else app
-        yield Dsns(app, owner)
+        yield Dsns(app, _secret(settings.owner_dsn))
         return
-    cluster = open_cluster(settings.state_folder)
+    cluster = open_cluster(settings.state_folder, _secret(settings.admin_dsn))
     try:
         dsns = provision(cluster, RESOLVER_DATABASE, RESOLVER_ROLES)
         yield Dsns(dsns["resolver_app"], dsns["owner"])
     finally:
         if cluster.started_here:
             cluster.stop()
+
+
+def _secret(value: SecretStr | None) -> str | None:
+    return None if value is None else value.get_secret_value()
 
 
 @asynccontextmanager

@@ -28,6 +28,8 @@ class ResolverSettings(Settings):
     """DSN of the login `resolver_app`. Without one PostgreSQL is started in the state folder."""
     owner_dsn: SecretStr | None = None
     """DSN of a login that may become `prw_owner`; only migrations use it."""
+    admin_dsn: SecretStr | None = None
+    """DSN of an administrator of a server where roles and database are to be made, in place of the embedded one."""
     database_pool: int = Field(default=10, ge=2, le=200)
     """Most connections to PostgreSQL of one process."""
 

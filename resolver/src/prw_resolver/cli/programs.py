@@ -12,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from prw.errors import Code, PrwError
 from prw_base.logs import configure
 from prw_base.server.migrations import migrate as apply_migrations
 from prw_base.server.rpc import RpcServer
@@ -36,6 +37,9 @@ ReadyFileOption = Annotated[
 def migrate(context: typer.Context, json: JsonOption = False) -> None:
     """Bring the database's schema up to this version; a second run changes nothing."""
     with databases(settings_of(context)) as dsns:
+        if dsns.owner is None:
+            message = "set PRW_RESOLVER_OWNER_DSN to a login that may become prw_owner"
+            raise PrwError(Code.VALIDATION_FAILED, message, field="owner_dsn")
         applied = apply_migrations(dsns.owner, MIGRATIONS)
     print_table("Applied migrations", ("migration",), [(name,) for name in applied], json)
 
