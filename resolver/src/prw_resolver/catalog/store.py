@@ -88,6 +88,14 @@ async def mappings_of_target(
     return tuple(_mapping(row) for row in rows)
 
 
+async def mapping_evidence(
+    conn: AsyncConnection[Any], scope: Scope, listing_id: str
+) -> tuple[Quote, ...]:
+    """The evidence of a listing's mapping; empty where there is none."""
+    rows = await _rows(conn, "mapping_evidence", scope, listing_id=listing_id)
+    return tuple(quote_from_json(quote) for row in rows for quote in row["evidence"])
+
+
 async def mappings_of_item(
     conn: AsyncConnection[Any], scope: Scope, item_id: str
 ) -> tuple[ListingMapping, ...]:

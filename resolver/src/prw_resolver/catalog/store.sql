@@ -38,6 +38,11 @@ select listing_id, revision, item_id, item_revision, status, source_id, listing_
    and (listing_key = %(target)s or starts_with(listing_key, %(target)s || '#')) and status = 'active'
  order by listing_key;
 
+-- name: mapping_evidence
+-- What a listing's mapping rests on.
+select evidence from resolver.listing_mapping
+ where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and listing_id = %(listing_id)s;
+
 -- name: mappings_of_item
 -- The active mappings of an item, with the trust of their source: the trusted ones first.
 select m.listing_id, m.revision, m.item_id, m.item_revision, m.status, m.source_id, m.listing_key, m.merchant_id,

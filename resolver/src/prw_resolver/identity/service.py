@@ -10,15 +10,18 @@ from prw.errors import Code, PrwError
 from prw_base.server.database import Database
 from prw_resolver.catalog import store as catalog_store
 from prw_resolver.catalog.acceptance import Held, record_listing_id, record_merchant_id
+from prw_resolver.catalog.model import ListingMapping
 from prw_resolver.catalog.service import MOVED
 from prw_resolver.catalog.store import Scope
 from prw_resolver.identity import store
 from prw_resolver.identity.change import Command, build
 from prw_resolver.identity.model import Known, Outcome, Settled, decide
+from prw_resolver.identity.retraction import Absence, Mapped, ask, record_id
 from prw_resolver.review import store as review_store
 from prw_resolver.review.model import OPEN
+from prw_resolver.review.store import Settlement
 from prw_resolver.stream.committer import Committer
-from prw_resolver.stream.model import Wake
+from prw_resolver.stream.model import Change, Wake
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.model import NormalisedRecord
 
@@ -52,6 +55,54 @@ class Identifier:
             await self._reconsider(scope, vocabulary, wake)
         return len(woken)
 
+    async def absent(
+        self, absence: Absence, vocabulary: Vocabulary, *, job_id: str
+    ) -> tuple[Outcome, ...]:
+        """Ask about every listing that was accepted from a target which its source no longer has.
+
+        The stage's inbox row is a change of its own after them, also where there was nothing to ask. Safe to be done
+        again; raises PrwError as `identify` does.
+        """
+        scope = absence.scope
+        async with self._database.transaction(scope.tenant_id, read_only=True) as conn:
+            gone = await catalog_store.mappings_of_target(
+                conn, scope, absence.source_id, absence.native_record_id
+            )
+        outcomes = [await self._absent(absence, held, vocabulary, job_id) for held in gone]
+        done = Change(job_id, scope.tenant_id, scope.catalog_id, job_id, inbox_job_id=job_id)
+        await self._committer.commit(done)
+        return tuple(outcomes)
+
+    async def _absent(
+        self, absence: Absence, mapping: ListingMapping, vocabulary: Vocabulary, job_id: str
+    ) -> Outcome:
+        command_id = f"{job_id}:{record_id(mapping)}"
+        for _ in range(TRIES):
+            mapped = await self._mapped(absence.scope, mapping)
+            change = ask(absence, mapped, vocabulary, command_id)
+            try:
+                committed = await self._committer.commit(change)
+            except PrwError as error:
+                if error.code not in MOVED:
+                    raise
+                continue
+            return Outcome(str(committed.answer["outcome"]))
+        raise _too_fast(f"the absence of listing {mapping.listing_id}")
+
+    async def _mapped(self, scope: Scope, mapping: ListingMapping) -> Mapped:
+        listing = mapping.listing_id
+        async with self._database.transaction(scope.tenant_id, read_only=True) as conn:
+            current = await catalog_store.mapping(conn, scope, listing) or mapping
+            items = await catalog_store.items(conn, scope, [current.item_id])
+            return Mapped(
+                mapping=current,
+                evidence=await catalog_store.mapping_evidence(conn, scope, listing),
+                item=items[current.item_id],
+                observation=await catalog_store.observation(conn, scope, listing),
+                case=await review_store.open_case(conn, scope, listing),
+                settled=_settled(await review_store.settled(conn, scope, listing, retraction=True)),
+            )
+
     async def _reconsider(self, scope: Scope, vocabulary: Vocabulary, wake: Wake) -> None:
         async with self._database.transaction(scope.tenant_id) as conn:
             case = await review_store.case(conn, scope, wake.case_id)
@@ -74,10 +125,7 @@ class Identifier:
                     raise
                 continue
             return Outcome(str(committed.answer["outcome"]))
-        raise PrwError(
-            Code.UNAVAILABLE,
-            f"record {record.record_id} could not be decided: its stream moves too fast",
-        )
+        raise _too_fast(f"record {record.record_id}")
 
     async def _look_up(
         self, record: NormalisedRecord, vocabulary: Vocabulary
@@ -93,7 +141,9 @@ class Identifier:
                 mapping=held.mapping,
                 observation=held.observation,
                 case=await review_store.open_case(conn, scope, record_listing_id(record)),
-                settled=await self._settled(conn, scope, record),
+                settled=_settled(
+                    await review_store.settled(conn, scope, record_listing_id(record))
+                ),
                 trusted=await store.trusted(conn, scope, record.source_id),
                 vocabulary=vocabulary,
             )
@@ -110,11 +160,12 @@ class Identifier:
             observation=await catalog_store.observation(conn, scope, listing),
         )
 
-    @staticmethod
-    async def _settled(
-        conn: AsyncConnection[Any], scope: Scope, record: NormalisedRecord
-    ) -> Settled | None:
-        last = await review_store.settled(conn, scope, record_listing_id(record))
-        if last is None:
-            return None
-        return Settled(last.action, last.evidence_digest, last.decision_id, last.observed_at)
+
+def _settled(last: Settlement | None) -> Settled | None:
+    if last is None:
+        return None
+    return Settled(last.action, last.evidence_digest, last.decision_id, last.observed_at)
+
+
+def _too_fast(what: str) -> PrwError:
+    return PrwError(Code.UNAVAILABLE, f"{what} could not be decided: its stream moves too fast")

@@ -150,7 +150,7 @@ def open_case(
     case_id: str, record: NormalisedRecord, question: Question, waits_for: tuple[KeyLookup, ...]
 ) -> CaseMove:
     """The move that opens a case about a record."""
-    return CaseMove(case_id, 0, CaseStatus.AWAITING_HUMAN, _content(record, question), waits_for)
+    return CaseMove(case_id, 0, CaseStatus.AWAITING_HUMAN, content(record, question), waits_for)
 
 
 def reask(
@@ -161,7 +161,7 @@ def reask(
         case.case_id,
         case.revision,
         CaseStatus.AWAITING_HUMAN,
-        _content(record, question),
+        content(record, question),
         waits_for,
     )
 
@@ -179,7 +179,8 @@ def put_off(case: Case) -> CaseMove:
     return CaseMove(case.case_id, case.revision, CaseStatus.DEFERRED, waits_for=waits_for)
 
 
-def _content(record: NormalisedRecord, question: Question) -> Mapping[str, object]:
+def content(record: NormalisedRecord, question: Question) -> Mapping[str, object]:
+    """What a case shows of a record and of the question about it, as JSON values."""
     return {
         "kind": question.kind.value,
         "reason": question.reason,

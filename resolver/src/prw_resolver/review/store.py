@@ -63,9 +63,11 @@ async def open_case(conn: AsyncConnection[Any], scope: Scope, listing_id: str) -
     return _case(rows[0]) if rows else None
 
 
-async def settled(conn: AsyncConnection[Any], scope: Scope, listing_id: str) -> Settlement | None:
-    """A person's last word on a listing, or None."""
-    rows = await _rows(conn, "settled", scope, listing_id=listing_id)
+async def settled(
+    conn: AsyncConnection[Any], scope: Scope, listing_id: str, *, retraction: bool = False
+) -> Settlement | None:
+    """A person's last word on what a listing is, or with `retraction` on whether it is gone; or None."""
+    rows = await _rows(conn, "settled", scope, listing_id=listing_id, retraction=retraction)
     if not rows:
         return None
     return Settlement(**{**rows[0], "action": Action(rows[0]["action"])})

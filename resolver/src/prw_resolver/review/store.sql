@@ -18,13 +18,12 @@ select case_id, kind, status, revision, reason, listing_id, source_id, listing_k
    and status in ('awaiting_human', 'deferred');
 
 -- name: settled
--- A person's last word on what a listing is, with the evidence that it was given on; whether the listing is gone is
--- another question.
+-- A person's last word on what a listing is, or else on whether it is gone, with the evidence that it was given on.
 select d.action, c.evidence_digest, d.decision_id, c.observed_at
   from resolver.review_case c
   join resolver.decision d on d.tenant_id = c.tenant_id and d.case_id = c.case_id
  where c.tenant_id = %(tenant_id)s and c.catalog_id = %(catalog_id)s and c.listing_id = %(listing_id)s
-   and c.kind <> 'retraction' and c.status = 'decided' and d.actor_kind = 'person' and d.action in ('accept', 'correct', 'reject')
+   and (c.kind = 'retraction') = %(retraction)s and c.status = 'decided' and d.actor_kind = 'person' and d.action in ('accept', 'correct', 'reject')
  order by d.decided_at desc, d.decision_id desc
  limit 1;
 

@@ -114,3 +114,8 @@ async def report_progress(
 async def system_identifier(conn: AsyncConnection[Any]) -> str:
     """Which database cluster this is: the same in every copy and restore of it."""
     return str((await _rows(conn, "system_identifier"))[0]["system_identifier"])
+
+
+async def mark_published(conn: AsyncConnection[Any], most: int) -> int:
+    """Mark a batch of changes as published, whosever they are; returns how many. For `resolver_relay` only."""
+    return len(await _rows(conn, "mark_published", most=most))

@@ -55,6 +55,22 @@ update resolver.stream_consumer
    and consumer_id = %(consumer_id)s
 returning reported_position, reported_at;
 
+-- name: mark_published
+-- Mark the oldest changes of each stream that are not yet published; several relays share the work.
+with batch as (
+    select tenant_id, catalog_id, history_epoch, position
+      from resolver.outbox
+     where published_at is null
+     order by tenant_id, catalog_id, history_epoch, position
+     limit %(most)s
+       for update skip locked)
+update resolver.outbox o
+   set published_at = clock_timestamp()
+  from batch b
+ where o.tenant_id = b.tenant_id and o.catalog_id = b.catalog_id and o.history_epoch = b.history_epoch
+   and o.position = b.position
+returning o.position;
+
 -- name: system_identifier
 -- Which database cluster this is, as the control plane knows it.
 select system_identifier::text from pg_control_system();
