@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +17,21 @@ from tests.plugins.reading import capture, claims, plain
 
 ADAPTER = SchemaOrg()
 SCRIPT = '<script type="application/ld+json">%s</script>'
+FOLDER = Path(__file__).parent / "fixtures" / "schemaorg"
+DAMAGE = (
+    *(b"", b"<", b">", b'"', b"{", b"}", b"[", b"]", b",", b"\\", b"\x00", b"//", b"/*", b"*/"),
+    *(b"&quot;", b"</script>", b"<!--", b"-->", b"\\ud800", b"null", b'"@id":"#a",', b"itemscope "),
+    *(
+        b"<svg>",
+        b"<table>",
+        b"<o:p>",
+        b"<textarea>",
+        b'"@graph":[',
+        b"&nbsp;",
+        b'id="" ',
+        b'content="x" ',
+    ),
+)
 GOOD = '{"@type":"Product","name":"Good","sku":"1"}'
 
 
@@ -104,6 +122,20 @@ def test_a_price_that_is_no_value_is_no_claim() -> None:
     for price in ("{}", "null", '" "', "[]"):
         node = f'{{"@type":"Product","name":"N","offers":{{"price":{price},"availability":"No"}}}}'
         assert "offer:price" not in plain(read(SCRIPT % node)[0])["claims"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_damaged_page_is_read_with_locators_that_lead_back_or_not_at_all(seed: int) -> None:
+    """Whatever damage does to a page, no claim is made that is not found again."""
+    chance = random.Random(seed)
+    pages = [path.read_bytes() for path in sorted(FOLDER.glob("*.html"))]
+    for _ in range(10):
+        page = bytearray(chance.choice(pages))
+        for _ in range(chance.randint(1, 6)):
+            at = chance.randint(0, len(page))
+            page[at : at + chance.choice((0, 0, 0, 9))] = chance.choice(DAMAGE)
+        with contextlib.suppress(NotARecord):
+            read(page.decode("utf-8", errors="replace"))
 
 
 def test_a_canonical_link_to_another_site_is_not_believed() -> None:

@@ -114,8 +114,14 @@ class Part:
     cites: Citation | None = None
 
     def text(self) -> str:
-        """The body as text, in the charset it was read as; undecodable bytes become U+FFFD."""
-        return self.body.decode(self.charset_used or "utf-8", errors="replace")
+        """The body as text, in the charset it was read as; undecodable bytes become U+FFFD.
+
+        A charset that Python does not know counts as UTF-8.
+        """
+        try:
+            return self.body.decode(self.charset_used or "utf-8", errors="replace")
+        except LookupError:
+            return self.body.decode("utf-8", errors="replace")
 
 
 @dataclass(frozen=True, slots=True)

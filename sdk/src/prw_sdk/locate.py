@@ -187,7 +187,7 @@ def _delimiter(text: str) -> str:
 
 _BETWEEN = re.compile(r"(?:[\s,\ufeff]|/\*.*?\*/|//[^\n]*|<!--|-->|<!\[CDATA\[|\]\]>)*", re.DOTALL)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_PLAIN = re.compile(r'[^\s,:{}\[\]"/]+')
+_PLAIN = re.compile(r"true|false|null|NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _TOKEN = re.compile(rf"{_STRING.pattern}|/\*.*?\*/|//[^\n]*|[{{}}\[\]]|{_PLAIN.pattern}", re.DOTALL)
 _BAD_ESCAPE = re.compile(r'\\(?:([^"\\/bfnrtu])|(["\\/bfnrtu]))')
 

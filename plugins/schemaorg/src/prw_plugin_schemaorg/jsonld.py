@@ -52,12 +52,12 @@ def _loads(script: str) -> object:
     """The first JSON value of a script, numbers as their literal text; None where none can be read safely.
 
     Comments, CDATA marks, trailing commas, raw control characters and whatever follows the value are
-    tolerated, since none of them can change what a value says.
+    tolerated, since none of them can change what a value says: each counts as a blank.
     """
     try:
         return _DECODER.decode(script)
     except (ValueError, RecursionError):
-        mended = _NOISE.sub(lambda found: _mended(found[1] or ""), script).lstrip(" \t\r\n\ufeff;")
+        mended = _NOISE.sub(lambda found: _mended(found[1] or " "), script).lstrip(" \t\r\n\ufeff;")
     try:
         return _DECODER.raw_decode(mended)[0]
     except (ValueError, RecursionError):

@@ -46,7 +46,7 @@ class Paths:
         steps: list[str] = []
         while (parent := element.getparent()) is not None:
             name = element.get("id", "")
-            if self._times[name] == 1 and not re.search(r"[\"\s]", name):
+            if name and self._times[name] == 1 and not re.search(r"[\"\s]", name):
                 return "/".join((f'//*[@id="{name}"]', *reversed(steps)))
             steps.append(self._step(element, parent))
             element = parent
