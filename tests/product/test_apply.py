@@ -189,6 +189,20 @@ async def test_poison_is_isolated_and_holds_progress(
     assert looking.rows(dsn, "select times from product.dead_letter") == [(2,)]
 
 
+async def test_poison_at_two_positions_and_its_cure_do_not_collide(
+    applier: Applier, product_database: dict[str, str]
+) -> None:
+    """What is not understood does not take the event's id from what is."""
+    good = item("itm_1")
+    bad = item("itm_1", title="a\0b")
+    made = [change(1, bad), change(2, bad), change(3, good)]
+    await applier.apply(deliveries(made[:1]))
+    applied = await applier.apply(deliveries(made))
+    assert (applied.progress, applied.applied) == (0, 1)
+    outcomes = looking.outcomes(product_database["superuser"])
+    assert outcomes == {1: "poison", 2: "poison", 3: "applied"}
+
+
 async def test_what_the_tables_refuse_is_found_among_the_good(
     applier: Applier, product_database: dict[str, str]
 ) -> None:

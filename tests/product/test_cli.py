@@ -85,6 +85,18 @@ async def test_following_without_a_token_says_what_is_missing(
     assert "prw: INVALID_TOKEN" in err
 
 
+async def test_a_token_is_not_sent_across_a_network_in_the_open(
+    product_database: dict[str, str], token_file: Path
+) -> None:
+    """Without TLS only this machine gets it; a token file that is not there is told as such."""
+    asked = ("follow", "--resolver", "resolver.example:7600", "--token-file")
+    status, _, err = await _run(product_database, *asked, str(token_file))
+    assert (status, "over TLS only" in err) == (1, True)
+    asked = ("follow", "--resolver", "127.0.0.1:1", "--token-file")
+    status, _, err = await _run(product_database, *asked, str(token_file) + ".none")
+    assert (status, "prw: INVALID_TOKEN" in err) == (4, True)
+
+
 async def test_a_superuser_is_refused(product_database: dict[str, str]) -> None:
     """A server never runs as a role that row-level security does not bind."""
     dsns = product_database | {"product_app": product_database["superuser"]}

@@ -85,17 +85,23 @@ def build_follower(settings: ProductSettings, database: Database) -> Follower:
 
 def _open_resolver(settings: ProductSettings) -> grpc.aio.Channel:
     authority = settings.resolver_authority
-    return open_channel(
-        settings.resolver_address,
-        partial(_read_token, settings),
-        tls=None if authority is None else Tls(authority.read_bytes()),
-        allow_plaintext=settings.resolver_plaintext,
-    )
+    try:
+        return open_channel(
+            settings.resolver_address,
+            partial(_read_token, settings),
+            tls=None if authority is None else Tls(authority.read_bytes()),
+            allow_plaintext=settings.resolver_plaintext,
+        )
+    except (ValueError, OSError) as error:
+        raise PrwError(Code.VALIDATION_FAILED, str(error), field="resolver_address") from error
 
 
 def _read_token(settings: ProductSettings) -> str:
     if settings.token_file is not None:
-        return settings.token_file.read_text("utf-8").strip()
+        try:
+            return settings.token_file.read_text("utf-8").strip()
+        except OSError as error:
+            raise PrwError(Code.INVALID_TOKEN, str(error), field="token_file") from error
     return "" if settings.token is None else settings.token.get_secret_value()
 
 

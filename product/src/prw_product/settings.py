@@ -45,7 +45,7 @@ class ProductSettings(Settings):
     """A file with that token, read again for each call, so that a rotated one is taken up."""
     consumer_id: str = Field(default="product", pattern=r"^[A-Za-z0-9_.-]{1,128}$")
     """The name under which this deployment follows; one for each database."""
-    batch_size: int = Field(default=500, ge=1, le=1000)
+    batch_size: int = Field(default=250, ge=1, le=1000)
     """Most changes of one message and one transaction."""
 
     http_address: str = "127.0.0.1:7680"

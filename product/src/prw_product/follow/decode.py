@@ -47,8 +47,8 @@ def decode(delivery: Delivery) -> Event | Poison:
         return _event(delivery, digest, message)
     except (DecodeError, ValueError, OverflowError, InvalidOperation) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        event_id = message.event_id.replace("\0", "")[:_MAX_ID_BYTES] or None
-        return Poison(delivery, digest, DeadCode.SCHEMA_INVALID, reason, event_id)
+        # Without its id: what is not understood must not take the id of what is.
+        return Poison(delivery, digest, DeadCode.SCHEMA_INVALID, reason)
 
 
 def _event(delivery: Delivery, digest: bytes, message: pb.Event) -> Event:
@@ -183,7 +183,7 @@ def _release(release: pb.Release, revision: int, position: int) -> Release:
         _id(release.item_id, "item_id"),
         _ordinal(release.item_revision, "item_revision"),
         _ordinal(release.publication_revision, "publication_revision"),
-        _id(release.class_id, "class_id"),
+        _text(release.class_id),
         _text(release.title),
         _attributes(release.public_fields),
         listings,
