@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from prw.errors import Code, PrwError
@@ -12,6 +12,8 @@ from prw_resolver.stream.epoch import Epoch
 from prw_resolver.stream.model import Page, Stream
 
 DEFAULT_PAGE = 500
+PAGE_BYTES = 1024 * 1024
+"""Event bytes of one page; a message must stay well below what both sides take."""
 BEYOND_ANY_POSITION = 2**62
 
 
@@ -58,7 +60,7 @@ class Feed:
                 Code.CURSOR_PRUNED,
                 f"position {after} is below {page.pruned_through}, which is pruned",
             )
-        return page
+        return _bounded(page)
 
     async def cursor(self, stream: Stream) -> int:
         """The last committed position. Raises EPOCH_FENCED."""
@@ -115,3 +117,14 @@ class Feed:
                 Code.INSTANCE_SCOPE_DENIED, f"consumer {consumer_id} is another client's"
             )
         return consumer
+
+
+def _bounded(page: Page) -> Page:
+    """The page's first changes that fit into `PAGE_BYTES`; one change at least, however large."""
+    held, taken = 0, 0
+    for change in page.changes:
+        held += len(change.event)
+        if held > PAGE_BYTES and taken:
+            break
+        taken += 1
+    return replace(page, changes=page.changes[:taken])
