@@ -11,48 +11,19 @@ import pytest
 
 from prw_base import faults
 from prw_sdk.adapter import Batch, Checkpoint, Fetched, Net, Source, Target
-from prw_sdk.collect import RunLimits, SourceJob, collect
-from prw_sdk.collect.run import SourceRun
+from prw_sdk.collect import SourceJob, collect
 from prw_sdk.evidence import Presence
-from prw_sdk.fetch.http import HttpNet
-from prw_sdk.fetch.polite import HostGates, Politeness
-from prw_sdk.report import Event, EventKind, SourceReport
+from prw_sdk.report import Event, EventKind
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import CheckpointKey, Item, ItemKey, Outcome
+from prw_sdk.spool.model import CheckpointKey, Outcome
 from tests.sdk import jobs
 from tests.sdk.catalogue_adapter import ListAdapter
 from tests.sdk.jobs import QUICK, page
 from tests.sdk.misbehaving import Site, answer, redirect
+from tests.sdk.running import item, kept, run, run_at
 
 Shop = Callable[..., None]
 CHECKPOINT = CheckpointKey("ten_synth_a", "src_list", "list")
-
-
-async def run(job: SourceJob, spool: Spool, limits: RunLimits = QUICK) -> SourceReport:
-    """One run of one source."""
-    (report,) = await collect([job], spool, limits)
-    return report
-
-
-async def run_at(job: SourceJob, spool: Spool, now: datetime) -> SourceReport:
-    """One run with a clock of its own."""
-    net = HttpNet(job.net, HostGates(Politeness(1000, 16)))
-    try:
-        return await SourceRun(job, spool, QUICK, clock=lambda: now).go(net)
-    finally:
-        await net.aclose()
-
-
-def item(spool: Spool, name: str) -> Item:
-    """What the ledger says of an item."""
-    found = spool.ledger.item(ItemKey("ten_synth_a", "src_list", name))
-    assert found is not None
-    return found
-
-
-def kept(spool: Spool) -> list[str]:
-    """The items of all captures, oldest first."""
-    return [capture.key.native_id for capture in spool.ledger.captures()]
 
 
 async def test_every_target_is_fetched_kept_and_settled(
