@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Annotated
 
@@ -20,6 +21,7 @@ app = typer.Typer(
         "fault; 130 interrupted before there was a result."
     ),
     invoke_without_command=True,
+    subcommand_metavar="",
 )
 
 
@@ -53,6 +55,7 @@ def demo(
     the folder is changed.
     """
     isolate()
+    logging.getLogger("httpx").setLevel(logging.WARNING)
     try:
         with occupied(state, fresh=not keep) as layout:
             figures = run(layout, Options(once, json))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Coroutine, Iterable
 from contextlib import suppress
@@ -39,22 +40,46 @@ class Child:
         return f"{self.name} {how}; the end of {self.log}:\n{tail(self.log)}"
 
 
+class Guard:
+    """Another process, which ends what it was told of when this one is gone, however that came; a context."""
+
+    def __enter__(self) -> Guard:
+        self._process = subprocess.Popen(
+            (sys.executable, "-m", "prw_examples.demo.guard"),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            bufsize=0,
+            start_new_session=True,
+        )
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process.stdin is not None:
+            self._process.stdin.close()
+        self._process.wait()
+
+    def watch(self, kind: str, pid: int) -> None:
+        """Have a server (`postgres`) or a process group (`group`) ended when this process is gone; or `forget` it."""
+        with suppress(BrokenPipeError):
+            if self._process.stdin is not None:
+                self._process.stdin.write(f"{kind} {pid}\n".encode())
+
+
 class Children:
     """All of them, as a context: whatever happens, none outlives it."""
 
-    def __init__(self, logs: Path) -> None:
+    def __init__(self, logs: Path, guard: Guard) -> None:
         self._logs = logs
+        self._guard = guard
         self._running: list[Child] = []
-        self._guard: asyncio.subprocess.Process | None = None
 
     async def __aenter__(self) -> Children:
         self._logs.mkdir(mode=0o700, exist_ok=True)
-        self._guard = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "prw_examples.demo.guard"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
         return self
 
     async def __aexit__(
@@ -65,9 +90,6 @@ class Children:
     ) -> None:
         for child in reversed(self._running):
             await self._stop(child)
-        if self._guard is not None and self._guard.stdin is not None:
-            self._guard.stdin.close()
-            await self._guard.wait()
 
     async def start(
         self, name: str, command: Iterable[str], *, serves: bool = True, piped: bool = False
@@ -86,15 +108,10 @@ class Children:
             )
         finally:
             os.close(output)
-        self.watch("group", process.pid)
+        self._guard.watch("group", process.pid)
         child = Child(name, process, log, serves)
         self._running.append(child)
         return child
-
-    def watch(self, kind: str, pid: int) -> None:
-        """Have a process (`postgres`) or a process group (`group`) ended when this process is gone; or `forget` it."""
-        if self._guard is not None and self._guard.stdin is not None:
-            self._guard.stdin.write(f"{kind} {pid}\n".encode())
 
     async def finish(self, child: Child) -> int:
         """Wait for a process that ends by itself; its exit status."""
@@ -127,7 +144,7 @@ class Children:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         await process.wait()
-        self.watch("forget", process.pid)
+        self._guard.watch("forget", process.pid)
 
 
 async def _cancel(tasks: Iterable[asyncio.Future[Any]]) -> None:

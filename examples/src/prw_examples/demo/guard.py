@@ -43,10 +43,18 @@ def _orders(lines: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 def _identity(pid: int) -> str:
     """When the process began, where the system tells it: a number alone may be another process's by now."""
+    return _stat(pid, 19)
+
+
+def _state(pid: int) -> str:
+    return _stat(pid, 0)
+
+
+def _stat(pid: int, field: int) -> str:
+    """A field after the name in the process's status line (proc_pid_stat(5)); empty where there is none."""
     try:
-        return (
-            Path(f"/proc/{pid}/stat").read_text("utf-8", "replace").rpartition(")")[2].split()[19]
-        )
+        status = Path(f"/proc/{pid}/stat").read_text("utf-8", "replace")
+        return status.rpartition(")")[2].split()[field]
     except (OSError, IndexError):
         return ""
 
@@ -63,6 +71,8 @@ def _end(known: dict[int, str], send: Callable[[int, int], None], first: signal.
 
 
 def _answers(send: Callable[[int, int], None], pid: int) -> bool:
+    if send is os.kill and _state(pid) == "Z":
+        return False
     try:
         send(pid, 0)
     except ProcessLookupError:

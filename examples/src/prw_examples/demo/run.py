@@ -12,7 +12,7 @@ from prw_examples.demo import programs, report, setup
 from prw_examples.demo.audit.model import Figures
 from prw_examples.demo.audit.service import audit
 from prw_examples.demo.audit.store import Books, open_books
-from prw_examples.demo.children import Children
+from prw_examples.demo.children import Children, Guard
 from prw_examples.demo.collector import Run, Tally, collect, spooled, write_settings
 from prw_examples.demo.layout import SCOPE, Layout
 from prw_examples.demo.programs import Addresses
@@ -75,8 +75,8 @@ def run(layout: Layout, options: Options) -> Figures | None:
     """
     with showing(options.as_json) as view, _interruptible():
         view.step(f"PostgreSQL starts in {layout.root / 'postgres'}")
-        with setup.databases(layout) as databases:
-            return asyncio.run(_run(layout, options, databases, view))
+        with Guard() as guard, setup.databases(layout, guard) as databases:
+            return asyncio.run(_run(layout, options, _Ground(guard, databases, view)))
 
 
 @contextmanager
@@ -94,20 +94,25 @@ def _interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-async def _run(
-    layout: Layout, options: Options, databases: Databases, view: View
-) -> Figures | None:
+@dataclass(frozen=True, slots=True)
+class _Ground:
+    guard: Guard
+    databases: Databases
+    view: View
+
+
+async def _run(layout: Layout, options: Options, ground: _Ground) -> Figures | None:
     figures: Figures | None = None
     try:
         with _cancelled_once():
-            async with _stage(layout, databases, view) as stage:
-                addresses = await _start(stage, databases)
+            async with _stage(layout, ground) as stage:
+                addresses = await _start(stage, ground.databases)
                 collected = await _walk(stage)
                 figures = await _conclude(stage, options, collected, addresses)
                 if not options.once:
                     await stage.children.while_running(asyncio.Event().wait())
     except asyncio.CancelledError:
-        view.step("stopped")
+        ground.view.step("stopped")
     return figures
 
 
@@ -133,11 +138,9 @@ def _cancelled_once() -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _stage(layout: Layout, databases: Databases, view: View) -> AsyncIterator[Stage]:
-    async with Children(layout.logs) as children:
-        pid = databases.cluster.pid
-        if pid is not None:
-            children.watch("postgres", pid)
+async def _stage(layout: Layout, ground: _Ground) -> AsyncIterator[Stage]:
+    databases, view = ground.databases, ground.view
+    async with Children(layout.logs, ground.guard) as children:
         view.step("schemas are brought up to date")
         await programs.migrate(children, layout, databases)
         resolver, product = databases.resolver["superuser"], databases.product["superuser"]

@@ -11,7 +11,7 @@ from prw_base.server import provision
 from prw_base.server.database import Database
 from prw_base.server.postgres import Cluster, StartFailed, open_cluster
 from prw_base.server.secrets import write_private
-from prw_examples.demo.children import DemoFailed
+from prw_examples.demo.children import DemoFailed, Guard
 from prw_examples.demo.layout import (
     CATALOG_NAME,
     COLLECTOR,
@@ -42,10 +42,12 @@ class Databases:
 
 
 @contextmanager
-def databases(layout: Layout) -> Iterator[Databases]:
+def databases(layout: Layout, guard: Guard) -> Iterator[Databases]:
     """PostgreSQL in the state folder with both databases; it ends with the demo, whoever started it."""
     try:
         cluster = open_cluster(layout.root)
+        if cluster.pid is not None:
+            guard.watch("postgres", cluster.pid)
         resolver = provision.provision(
             cluster, provision.RESOLVER_DATABASE, provision.RESOLVER_ROLES
         )
