@@ -7,12 +7,20 @@ import inspect
 import time
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeVar, overload
 
 T = TypeVar("T")
 
 DEADLINE = timedelta(seconds=20)
 _STEP = 0.02
+
+
+@overload
+async def until(predicate: Callable[[], Awaitable[T]], deadline: timedelta = DEADLINE) -> T: ...
+
+
+@overload
+async def until(predicate: Callable[[], T], deadline: timedelta = DEADLINE) -> T: ...
 
 
 async def until(predicate: Callable[[], T | Awaitable[T]], deadline: timedelta = DEADLINE) -> T:

@@ -39,7 +39,8 @@ from prw_resolver.stream.signal import Signal
 from prw_resolver.stream.store import system_identifier
 from prw_resolver.vocabulary import service as vocabulary
 from prw_resolver.worker.followups import FollowUps
-from prw_resolver.worker.model import WorkerParts, WorkerSettings
+from prw_resolver.worker.model import WorkerSettings
+from prw_resolver.worker.parts import WorkerParts
 from prw_resolver.worker.service import Worker
 
 
@@ -131,13 +132,15 @@ async def open_worker(parts: Parts, dsn: str) -> AsyncIterator[Worker]:
     """A worker with its own connections to the queue and its own reading processes, not yet running."""
     settings = parts.settings
     async with ReaderPool(settings.readers) as readers, JobQueue.open(dsn) as queue:
-        reconsider = FollowUps(parts.db, build_identifier(parts).reconsider)
+        identifier = build_identifier(parts)
+        reconsider = FollowUps(parts.db, identifier.reconsider)
         release = FollowUps(parts.db, build_releases(parts).release_due)
         worker_parts = WorkerParts(
             db=parts.db,
             objects=parts.objects,
             readers=readers,
-            identify=build_identifier(parts).identify,
+            identify=identifier.identify,
+            absent=identifier.absent,
             follow_ups=(reconsider, release),
             settings=WorkerSettings(concurrency=settings.worker_concurrency),
         )

@@ -150,9 +150,14 @@ class JobQueue:
 async def _translated() -> AsyncIterator[None]:
     try:
         yield
+    except AssertionError as error:
+        # The library reads the key out of the error's detail, which PostgreSQL withholds under row-level security.
+        if isinstance(error.__context__, psycopg.errors.UniqueViolation):
+            raise _Rival from error
+        raise
+    except UniqueViolation as error:
+        raise _Rival from error
     except ConnectorException as error:
         if isinstance(error.__cause__, psycopg.errors.RaiseException):
             raise NotOurs(str(error.__cause__)) from error
-        if isinstance(error, UniqueViolation):
-            raise _Rival from error
         raise QueueUnavailable(str(error.__cause__ or error)) from error

@@ -86,6 +86,11 @@ async def redrive(
     return jobs
 
 
+async def waiting(conn: AsyncConnection[Any]) -> tuple[int, int]:
+    """How many jobs wait and how many are worked on: the tenant's, or all where the transaction has none."""
+    return await store.waiting(conn)
+
+
 async def repair(db: Database, age: timedelta, most: int = 100) -> tuple[ResolveJob, ...]:
     """Enqueue captures older than `age` that are not done and that no job works on, of whatever tenant.
 

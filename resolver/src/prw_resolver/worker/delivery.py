@@ -16,7 +16,7 @@ from prw_resolver.jobs import service as jobs
 from prw_resolver.jobs.model import BadJob, Failure, ResolveJob, Stage, backoff
 from prw_resolver.jobs.queue import JobQueue, NotOurs, QueueUnavailable, Taken
 from prw_resolver.worker.failures import WORKER_LOST, failure_of, is_database_away
-from prw_resolver.worker.model import WorkerParts
+from prw_resolver.worker.parts import WorkerParts
 from prw_resolver.worker.walk import walk
 
 T = TypeVar("T")

@@ -1,30 +1,9 @@
-"""What a worker is told, and what it works with."""
+"""How a worker works: times, limits, numbers."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Protocol
-
-from prw_base.server.database import Database
-from prw_resolver.extraction.pool import ReaderPool
-from prw_resolver.objects.port import ObjectStore
-from prw_resolver.vocabulary.definitions import Vocabulary
-from prw_resolver.vocabulary.model import NormalisedRecord
-
-FollowUp = Callable[[int], Awaitable[int]]
-"""Does at most so much of the work that earlier work left behind; answers how much it did."""
-
-
-class Identify(Protocol):
-    """Decides one record; the last one's change carries the stage's inbox row. Safe to be called again."""
-
-    def __call__(
-        self, record: NormalisedRecord, vocabulary: Vocabulary, *, job_id: str, last: bool
-    ) -> Awaitable[object]:
-        """Decide the record; raises PrwError."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +30,3 @@ class WorkerSettings:
     """How long a stopping worker lets its jobs go on."""
     follow_ups: int = 50
     """How much follow-up work is done in one go."""
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerParts:
-    """What a worker works with; `bootstrap` fills in what is decided above it."""
-
-    db: Database
-    objects: ObjectStore
-    readers: ReaderPool
-    identify: Identify
-    follow_ups: tuple[FollowUp, ...] = ()
-    settings: WorkerSettings = WorkerSettings()

@@ -18,7 +18,7 @@ from prw_resolver.jobs import service as jobs
 from prw_resolver.jobs.queue import JobQueue, NotOurs, QueueUnavailable, Taken
 from prw_resolver.jobs.wake import WAKE
 from prw_resolver.worker.delivery import PATIENCE, Deliveries
-from prw_resolver.worker.model import FollowUp, WorkerParts
+from prw_resolver.worker.parts import FollowUp, WorkerParts
 
 log = structlog.get_logger("prw_resolver.worker")
 

@@ -6,15 +6,18 @@ from collections.abc import AsyncGenerator
 
 from prw_base.faults import fault
 from prw_base.server.database import Connection
+from prw_resolver.catalog.store import Scope
 from prw_resolver.extraction import service as extraction
 from prw_resolver.extraction.model import Captured
 from prw_resolver.extraction.service import Step
+from prw_resolver.identity.retraction import Absence
 from prw_resolver.intake.service import load_capture
 from prw_resolver.jobs import service as jobs
 from prw_resolver.jobs.model import ResolveJob, Stage
 from prw_resolver.vocabulary import service as vocabularies
 from prw_resolver.worker.failures import TenantMismatch
-from prw_resolver.worker.model import WorkerParts
+from prw_resolver.worker.parts import WorkerParts
+from prw_sdk.evidence import Presence
 
 
 async def walk(parts: WorkerParts, job: ResolveJob) -> AsyncGenerator[Stage]:
@@ -79,10 +82,23 @@ async def _identify(parts: WorkerParts, job: ResolveJob, captured: Captured) -> 
         records = await extraction.load_normalised(conn, captured)
         vocabulary = await vocabularies.load(conn, job.tenant_id, job.catalog_id)
     job_id = job.stage_id(Stage.IDENTIFY)
+    if captured.evidence.presence is Presence.ABSENT:
+        await parts.absent(_absence(captured), vocabulary, job_id=job_id)
+        return
     for number, record in enumerate(records, start=1):
         await parts.identify(record, vocabulary, job_id=job_id, last=number == len(records))
     if not records:
         await _commit(parts, job, Stage.IDENTIFY, _nothing)
+
+
+def _absence(captured: Captured) -> Absence:
+    return Absence(
+        Scope(captured.tenant_id, captured.catalog_id),
+        captured.evidence.source_id,
+        captured.evidence.native_record_id,
+        captured.capture_id,
+        captured.evidence.captured_at,
+    )
 
 
 async def _nothing(_conn: Connection) -> None:
