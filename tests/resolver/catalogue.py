@@ -71,13 +71,19 @@ async def _found(database: Database, scope: Scope) -> None:
     await access.put_tenant(database, tenant, tenant)
     await access.put_catalog(database, tenant, catalog, catalog)
     for source_id, trusted in ((TRUSTED, True), (UNTRUSTED, False)):
-        await access.put_source(database, Source(tenant, catalog, source_id, source_id, trusted, {}))
+        await access.put_source(
+            database, Source(tenant, catalog, source_id, source_id, trusted, {})
+        )
     await vocabulary_service.publish(database, tenant, catalog)
 
 
-def value(attribute: str, text: str, *, capture_id: str = "cap_1", origin: str = "adapter") -> Value:
+def value(
+    attribute: str, text: str, *, capture_id: str = "cap_1", origin: str = "adapter"
+) -> Value:
     """A normalised value that was stated as it is."""
-    quote = Quote(capture_id, "page", "0" * 64, attribute, text, {"type": "css", "value": "h1"}, origin)
+    quote = Quote(
+        capture_id, "page", "0" * 64, attribute, text, {"type": "css", "value": "h1"}, origin
+    )
     return Value(attribute, 1, text, UNITS.get(attribute, ""), Basis.STATED, quote)
 
 
@@ -94,9 +100,15 @@ def record(
 ) -> NormalisedRecord:
     """A record of an SSD; attributes by their name with ``__`` for the colon, for example ``core__gtin``."""
     capture = capture_id or f"cap_{listing_key}"
-    values = [value(key.replace("__", ":"), text, capture_id=capture) for key, text in stated.items()]
+    values = [
+        value(key.replace("__", ":"), text, capture_id=capture) for key, text in stated.items()
+    ]
     held = {known.attribute for known in values}
-    values += [Value(key, 1, text, "", Basis.DEFAULT, None) for key, text in DEFAULTS.items() if key not in held]
+    values += [
+        Value(key, 1, text, "", Basis.DEFAULT, None)
+        for key, text in DEFAULTS.items()
+        if key not in held
+    ]
     title = stated.get("core__title", f"SSD {listing_key}")
     if "core:title" not in held:
         values.append(value("core:title", title, capture_id=capture))
