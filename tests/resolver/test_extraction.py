@@ -128,6 +128,15 @@ async def test_a_page_that_is_no_record_says_so(rooms: Shop) -> None:
     assert outcomes[capture_id] == (ReadOutcome.NOT_A_RECORD, "a page about something else", 0)
 
 
+async def test_words_that_are_no_text_are_kept_in_writing(rooms: Shop) -> None:
+    """Foreign code may say anything; the database takes no NUL and no lone surrogate."""
+    capture_id = await rooms.submit(page(do="not_text"))
+    await extract(rooms, await rooms.captured(capture_id))
+    async with rooms.db.transaction(TENANT) as conn:
+        outcomes = await service.read_outcomes(conn, TENANT, [capture_id])
+    assert outcomes[capture_id][1] == "\\0 and \\ud800"
+
+
 async def test_an_absence_is_kept_without_asking_the_adapter(rooms: Shop) -> None:
     """The source answered 404 or 410: there is nothing to read, and that is the outcome."""
     capture_id = await rooms.submit(page(do="raise"), presence=Presence.ABSENT)
@@ -160,6 +169,7 @@ async def test_a_version_that_is_not_installed_is_said_so(rooms: Shop) -> None:
         page(do="raise"),
         page(record("r1"), record("r1")),
         page(record("")),
+        page(record("r\0")),
         page(record("r1"), role="elsewhere"),
         page(record("r1", core__title="a\0b")),
         b"not JSON",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from importlib import resources
 from typing import Any
 
 import psycopg
@@ -263,3 +264,10 @@ async def test_a_wake_up_reaches_every_listener_and_is_no_lock() -> None:
     with wake.listening() as one, wake.listening() as two:
         await asyncio.to_thread(wake.set)
         await asyncio.wait_for(asyncio.gather(one.wait(), two.wait()), timeout=5)
+
+
+def test_the_queue_s_schema_is_the_one_of_the_installed_library() -> None:
+    """The migration holds the library's schema as it was; a library with another one needs a migration of its own."""
+    shipped = resources.files("procrastinate.sql").joinpath("schema.sql").read_text("utf-8")
+    migration = resources.files("prw_resolver.migrations").joinpath("0004.jobs.sql")
+    assert shipped[shipped.index("-- Enums") :].strip() in migration.read_text("utf-8")

@@ -111,6 +111,7 @@ async def test_two_deliveries_at_once_leave_one_result(rooms: Shop, superuser: R
         await asyncio.gather(*(worker._deliveries.deliver(taken) for _ in range(3)))
     assert await rooms.done(capture_id)
     assert counts(superuser) == WALKED_ONCE
+    assert superuser.execute("select code from stage_failure").fetchall() == []
 
 
 async def test_five_failures_make_a_dead_letter_and_redriving_goes_on_where_it_failed(

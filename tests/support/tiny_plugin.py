@@ -67,9 +67,11 @@ def _misbehave(how: str | None) -> None:
     if how == "crash":
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "raise":
-        raise ZeroDivisionError("the parser has a defect")
+        raise ZeroDivisionError("the parser has a defect, \0 and \ud800")
     if how == "not_a_record":
         raise NotARecord("a page about something else")
+    if how == "not_text":
+        raise NotARecord("\0 and \ud800")
 
 
 def _records(page: dict[str, Any]) -> Iterator[Record]:

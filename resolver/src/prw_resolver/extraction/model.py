@@ -205,7 +205,9 @@ def _faults(captured: Captured, reading: Reading) -> Iterator[str]:
     roles = {part.role for part in captured.evidence.parts}
     seen: set[str] = set()
     for record in reading.records:
-        if not record.record_id or not record.listing_key or record.record_id in seen:
+        if record.record_id in seen or not (
+            _names(record.record_id) and _names(record.listing_key)
+        ):
             yield f"record {record.record_id!r}: record_id and listing_key must be there, and record_id only once"
         seen.add(record.record_id)
         if record.merchant is not None and record.merchant.attribute != SELLER:
@@ -213,8 +215,12 @@ def _faults(captured: Captured, reading: Reading) -> Iterator[str]:
         for claim in (*record.claims, *filter(None, [record.merchant])):
             if claim.locator.part_role not in roles:
                 yield f"{claim.attribute}: the capture has no part {claim.locator.part_role!r}"
-            if not _storable(claim.value_as_stated) or not claim.attribute:
+            if not _storable(claim.value_as_stated) or not _names(claim.attribute):
                 yield f"{claim.attribute!r}: the value cannot be written as text"
+
+
+def _names(text: str) -> bool:
+    return bool(text) and _storable(text)
 
 
 def _storable(text: str) -> bool:

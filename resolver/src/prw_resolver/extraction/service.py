@@ -16,6 +16,7 @@ from prw_resolver.extraction import store
 from prw_resolver.extraction.model import Captured, Reading, ReadOutcome, check_bytes, keep
 from prw_resolver.extraction.normalise import normalise as normalise_record
 from prw_resolver.extraction.pool import ReaderPool
+from prw_resolver.jobs.model import as_text
 from prw_resolver.vocabulary import service as vocabulary_service
 from prw_resolver.vocabulary.model import NormalisedRecord
 from prw_sdk.evidence import Presence
@@ -35,7 +36,7 @@ async def extract(pool: ReaderPool, captured: Captured) -> Step:
     records = keep(captured, reading)
 
     async def write(conn: AsyncConnection[Any]) -> None:
-        await store.add_reading(conn, captured, reading.outcome, reading.detail, records)
+        await store.add_reading(conn, captured, reading.outcome, as_text(reading.detail), records)
 
     return write
 

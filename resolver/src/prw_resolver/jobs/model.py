@@ -30,6 +30,12 @@ class BadJob(ValueError):
     """A row of the queue that is no resolution job; the message says what is wrong."""
 
 
+def as_text(words: str, longest: int = 2000) -> str:
+    """Words of foreign code as the database takes them: no NUL, no lone surrogates, not longer than that."""
+    clean = words.encode("utf-8", "backslashreplace").decode("utf-8").replace("\0", "\\0")
+    return clean[:longest]
+
+
 def stage_job_id(capture_id: str, stage: Stage, attempt_group: int) -> str:
     """The id under which a stage's results are deduplicated: ``capture:stage:attempt_group``."""
     return f"{capture_id}:{stage}:{attempt_group}"

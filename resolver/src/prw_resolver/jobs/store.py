@@ -18,6 +18,7 @@ from prw_resolver.jobs.model import (
     ResolveJob,
     Stage,
     StageState,
+    as_text,
 )
 
 _SQL: Final = load("prw_resolver.jobs")
@@ -61,7 +62,7 @@ async def fail(conn: AsyncConnection[Any], job: ResolveJob, failure: Failure) ->
         "fail",
         stage=failure.stage,
         code=failure.code,
-        detail=failure.detail[:2000],
+        detail=as_text(failure.detail),
         final=not failure.retryable,
         most=MOST_FAILURES,
         **_ids(job),

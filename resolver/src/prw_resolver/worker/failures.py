@@ -43,11 +43,18 @@ def failure_of(stage: Stage, error: Exception) -> Failure:
             return Failure(stage, error.code, error.message, error.code not in _FINAL)
         case TenantMismatch():
             return Failure(stage, JobCode.TENANT_MISMATCH, str(error), retryable=False)
-        case psycopg.Error():
-            return Failure(stage, JobCode.DB_UNAVAILABLE, _words(error), retryable=True)
         case TimeoutError():
             return Failure(stage, "TIMEOUT", "the job took longer than it may", retryable=True)
-    return Failure(stage, Code.INTERNAL, _words(error), retryable=True)
+    return Failure(stage, _code(error), _words(error), not isinstance(error, psycopg.DataError))
+
+
+def _code(error: Exception) -> str:
+    match error:
+        case psycopg.DataError():
+            return JobCode.SCHEMA_INVALID
+        case psycopg.Error():
+            return JobCode.DB_UNAVAILABLE
+    return Code.INTERNAL
 
 
 def _words(error: Exception) -> str:
