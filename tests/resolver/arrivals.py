@@ -46,7 +46,7 @@ SALTED = ("core:gtin", "core:mpn")
 
 def salted(held: Rooms, shown: Shown, salt: str) -> NormalisedRecord:
     """The record with identifiers of its own, so that many orders may share one catalogue."""
-    stated = {
+    stated: dict[str, Any] = {
         key.replace(":", "__"): f"{text}-{salt}" if key in SALTED else text
         for key, text in shown.stated.items()
     }

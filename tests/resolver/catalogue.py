@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from prw_base.server.database import Database
 from prw_resolver.access import service as access
@@ -96,7 +97,7 @@ def record(
     observed_at: datetime = NOON,
     merchant: str | None = "Lumen Parts",
     scope: Scope = SCOPE,
-    **stated: str,
+    **stated: Any,
 ) -> NormalisedRecord:
     """A record of an SSD; attributes by their name with ``__`` for the colon, for example ``core__gtin``."""
     capture = capture_id or f"cap_{listing_key}"

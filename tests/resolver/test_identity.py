@@ -12,6 +12,7 @@ GTIN_HS, GTIN_PLAIN = "09520000000011", "09520000000028"
 
 
 async def identify(held: Rooms, subject: NormalisedRecord, job: str = "job") -> Outcome:
+    """Identify a record as a job of its own."""
     return await held.identifier.identify(
         subject, held.vocabulary, job_id=f"{subject.capture_id}:{job}", last=False
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ FULL = {
 
 def stated(**other: str) -> NormalisedRecord:
     """A record that states everything, but for what the test says."""
-    said = {key: text for key, text in (FULL | other).items() if text}
+    said: dict[str, Any] = {key: text for key, text in (FULL | other).items() if text}
     return record(VOCABULARY, "a", **said)
 
 
