@@ -71,10 +71,10 @@ async def until_at_rest(
         if now != before:
             moved, before = loop.time(), now
             tell(now)
+        elif loop.time() - moved > patience:
+            raise DemoFailed(f"nothing has moved for {patience:g} s: {', '.join(now.pending)}")
         if now.broken:
             raise DemoFailed("\n".join(now.broken))
-        if loop.time() - moved > patience:
-            raise DemoFailed(f"nothing has moved for {patience:g} s: {', '.join(now.pending)}")
         # Other processes do the work; only asking again finds out how far they are.
         await asyncio.sleep(_STEP_SECONDS)
     tell(now)

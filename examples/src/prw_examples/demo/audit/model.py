@@ -217,12 +217,13 @@ def _fits(listing: Listing, holders: Mapping[Key, Counter[str]], items: Mapping[
 
 def contradictions(listing: Listing, item: Item) -> tuple[str, ...]:
     """In which attributes a record differs from an item, or from itself."""
-    return tuple(
+    torn = (name for name in (*CONTRADICTING, "core:gtin") if name in listing.ambiguous)
+    differing = (
         name
-        for name in (*CONTRADICTING, "core:gtin")
-        if name in listing.ambiguous
-        or _differs(listing.values.get(name), item.attributes.get(name))
+        for name in CONTRADICTING
+        if _differs(listing.values.get(name), item.attributes.get(name))
     )
+    return (*torn, *differing)
 
 
 def _differs(ours: Said | None, theirs: tuple[str, str] | None) -> bool:
