@@ -10,6 +10,7 @@ import psycopg
 from psycopg.types.json import Jsonb
 
 from prw_resolver.catalog.acceptance import Held, accept_record, record_evidence
+from prw_resolver.catalog.store import Scope
 from prw_resolver.stream.model import Action, Actor, ActorKind, Change, Decision, KeyLookup
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.model import NormalisedRecord
@@ -28,22 +29,27 @@ QUOTE = {
 TENANT, CATALOG = SCOPE.tenant_id, SCOPE.catalog_id
 
 
-def ssd(vocabulary: Vocabulary, name: str) -> NormalisedRecord:
+def ssd(vocabulary: Vocabulary, name: str, scope: Scope = SCOPE) -> NormalisedRecord:
     """A record whose keys and merchant nobody else has."""
     stated: dict[str, Any] = {"core__gtin": f"G-{name}", "storage__capacity": "1000000000000"}
-    return record(vocabulary, name, merchant=f"Shop {name}", **stated)
+    return record(vocabulary, name, merchant=f"Shop {name}", scope=scope, **stated)
 
 
 def introduction(
-    vocabulary: Vocabulary, name: str, *, command_id: str | None = None, digest: str = "d"
+    vocabulary: Vocabulary,
+    name: str,
+    *,
+    command_id: str | None = None,
+    digest: str = "d",
+    scope: Scope = SCOPE,
 ) -> Change:
     """A change that makes an item with its merchant and mapping: three facts."""
-    subject = ssd(vocabulary, name)
+    subject = ssd(vocabulary, name, scope)
     facts = accept_record(subject, None, subject.keys, Held(), vocabulary)
     return Change(
         command_id=command_id or f"make:{name}",
-        tenant_id=TENANT,
-        catalog_id=CATALOG,
+        tenant_id=scope.tenant_id,
+        catalog_id=scope.catalog_id,
         digest=digest,
         decision=Decision(Action.ACCEPT, RULE, "a test says so", record_evidence(subject)),
         facts=facts,
