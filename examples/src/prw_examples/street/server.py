@@ -110,13 +110,15 @@ class Street:
         self._thread = threading.Thread(target=self._run, name="example-street", daemon=True)
 
     @classmethod
-    def start(cls, port: int = 0, address: str = LOOPBACK) -> Self:
-        """Serve in a thread of this process; port 0 takes a free one.
+    def start(
+        cls, port: int = 0, address: str = LOOPBACK, shopfronts: Shopfronts | None = None
+    ) -> Self:
+        """Serve in a thread of this process; port 0 takes a free one, `shopfronts` are ours unless given.
 
         Raises ValueError for an address that is not loopback, OSError when the port is taken, and
         RuntimeError when the server does not come up.
         """
-        street = cls(Shopfronts(), listen(port, address))
+        street = cls(shopfronts or Shopfronts(), listen(port, address))
         street._thread.start()
         street._server.settled.wait(STOP_SECONDS)
         if not street._server.started:
