@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import pytest
 
 from tests.support.waiting import until_sync
 
+ROOT = Path(__file__).resolve().parent.parent.parent
 PRW = Path(sys.executable).with_name("prw")
 SECONDS = 240
 WAIT = timedelta(seconds=SECONDS)
@@ -55,6 +55,24 @@ def serving(state: Path) -> Iterator[subprocess.Popen[bytes]]:
     finally:
         demo.kill()
         demo.wait()
+
+
+def run(script: str) -> str:
+    """What a script prints, with the working folder that the docs speak of."""
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        check=True,
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    return done.stdout
+
+
+def readme_block() -> str:
+    """The README's commands for a running demo."""
+    return (ROOT / "README.md").read_text("utf-8").split("```sh demo\n")[1].split("```")[0]
 
 
 def processes_of(state: Path) -> list[str]:
@@ -99,10 +117,9 @@ def test_it_serves_and_the_next_command_works_as_printed(tmp_path: Path) -> None
         assert httpx.get(page, trust_env=False).json()["items"]
         assert httpx.get(page.removesuffix("v1/items"), trust_env=False).is_success
         command = next(line for line in said.splitlines() if "review list" in line)
-        listed = subprocess.run(
-            [*shlex.split(command), "--json"], check=True, capture_output=True, timeout=SECONDS
-        )
-        assert json.loads(listed.stdout)
+        assert json.loads(run(f"{command} --json"))
+        given = next(line for line in said.splitlines() if line.strip().startswith("export "))
+        assert '"items"' in run(f"{given}\n{readme_block()}")
         token = state / "tokens" / "operator.jwt"
         assert token.stat().st_mode & 0o077 == 0
         demo.send_signal(signal.SIGINT)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -71,19 +72,19 @@ def _address_rows(addresses: Addresses) -> list[tuple[str, str]]:
 
 
 def print_next(figures: Figures, addresses: Addresses, layout: Layout) -> None:
-    """What a user does next while everything serves."""
-    review = _review_command("list", addresses, layout)
+    """What a user does next while everything serves, ready to be pasted into another terminal."""
+    token, program = _short(layout.token("operator")), _short(Path(prw()[0]))
+    review = f"{program} resolver review list --address {addresses.resolver_grpc}"
+    given = {
+        "CATALOGUE": addresses.catalogue,
+        "RESOLVER": addresses.resolver_grpc,
+        "OPERATOR_TOKEN": token,
+    }
+    assigned = " ".join(f"{name}={shlex.quote(value)}" for name, value in given.items())
     typer.echo(f"\n{figures.in_review} cases wait for a person. Look at them, in another terminal:")
-    typer.echo(f"  {review}")
+    typer.echo(f"  {review} --token-file {shlex.quote(token)}")
+    typer.echo(f"For the commands of the README:\n  export {assigned}")
     typer.echo("Press Ctrl-C to stop.")
-
-
-def _review_command(verb: str, addresses: Addresses, layout: Layout) -> str:
-    token = _short(layout.token("operator"))
-    program = _short(Path(prw()[0])) if len(prw()) == 1 else "prw"
-    return (
-        f"{program} resolver review {verb} --address {addresses.resolver_grpc} --token-file {token}"
-    )
 
 
 def _short(path: Path) -> str:
