@@ -9,11 +9,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from prw_base.scope import Scope
 from prw_base.server.database import Database
 from prw_resolver.access import service as access
 from prw_resolver.access.model import Source
 from prw_resolver.catalog.service import ReleasePolicy
-from prw_resolver.catalog.store import Scope
 from prw_resolver.identity.service import Identifier
 from prw_resolver.review.service import Review
 from prw_resolver.stream.committer import Committer
@@ -43,6 +43,7 @@ class Rooms:
     review: Review
     feed: Feed
     vocabulary: Vocabulary
+    signal: Signal
 
 
 @asynccontextmanager
@@ -52,7 +53,8 @@ async def rooms(dsn: str, folder: Path, scope: Scope = SCOPE) -> AsyncIterator[R
         await _found(database, scope)
         epoch = EpochFile(folder / "epoch.json")
         epoch.claim("1")
-        committer = Committer(database, epoch, Signal())
+        signal = Signal()
+        committer = Committer(database, epoch, signal)
         async with database.transaction(scope.tenant_id) as conn:
             vocabulary = await vocabulary_service.load(conn, scope.tenant_id, scope.catalog_id)
         yield Rooms(
@@ -63,6 +65,7 @@ async def rooms(dsn: str, folder: Path, scope: Scope = SCOPE) -> AsyncIterator[R
             Review(database, committer, vocabulary_service.load),
             Feed(database, epoch),
             vocabulary,
+            signal,
         )
         await committer.close()
 

@@ -26,6 +26,10 @@ from tests.support.invariants import assert_stream_holds
 from tests.support.waiting import until
 
 STREAM = Stream(TENANT, CATALOG, 1)
+KILL_ONE = """
+select pg_terminate_backend(pid) as killed from pg_stat_activity
+ where datname = current_database() and usename = 'resolver_app' and state = 'active' limit 1
+"""
 
 
 @pytest.fixture
@@ -80,6 +84,31 @@ async def test_positions_have_no_gap_and_the_bad_one_fails_alone(
     good = sorted(answer.first_position for answer in answers if isinstance(answer, Committed))
     assert good == list(range(1, 48 * 3, 3))
     assert (await held.feed.page(STREAM, 0)).cursor_position == 144
+    assert_stream_holds(resolver_database["superuser"])
+
+
+async def test_writers_of_several_processes_take_turns(
+    held: Rooms,
+    tmp_path: Path,
+    resolver_database: dict[str, str],
+    superuser: psycopg.Connection[dict[str, Any]],
+) -> None:
+    """T1: 64 writers through four committers, backends killed meanwhile: every change is committed once.
+
+    Seen to fail when the cursor is read without its lock.
+    """
+    async with await Database.open(resolver_database["resolver_app"], 1, 8) as database:
+        committers = [
+            Committer(database, EpochFile(tmp_path / "epoch.json"), Signal()) for _ in range(4)
+        ]
+        changes = [introduction(held.vocabulary, str(number)) for number in range(64)]
+        writing = asyncio.gather(
+            *(committers[number % 4].commit(change) for number, change in enumerate(changes))
+        )
+        for _ in range(3):
+            await until(lambda: superuser.execute(KILL_ONE).fetchone())
+        answers = await writing
+    assert sorted(answer.first_position for answer in answers) == list(range(1, 64 * 3, 3))
     assert_stream_holds(resolver_database["superuser"])
 
 
