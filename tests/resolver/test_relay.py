@@ -12,8 +12,8 @@ import psycopg
 import pytest
 from psycopg import errors, sql
 
+from prw_base.scope import Scope
 from prw_base.server.database import Database
-from prw_resolver.catalog.store import Scope
 from prw_resolver.stream.relay import Relay
 from tests.resolver.catalogue import Rooms, rooms
 from tests.resolver.writing import app, introduction

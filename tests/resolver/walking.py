@@ -15,10 +15,10 @@ import psycopg
 
 from prw_base.canonical import canonical_json, sha256_hex
 from prw_base.principal import Kind, Principal
+from prw_base.scope import Scope
 from prw_base.server.database import Database
 from prw_resolver.access import service as access
 from prw_resolver.access.model import COLLECTOR_SCOPES, Source
-from prw_resolver.catalog.store import Scope
 from prw_resolver.extraction.model import Captured
 from prw_resolver.extraction.pool import ReaderPool
 from prw_resolver.identity.retraction import Absence

@@ -9,8 +9,8 @@ from typing import Any
 import psycopg
 from psycopg.types.json import Jsonb
 
+from prw_base.scope import Scope
 from prw_resolver.catalog.acceptance import Held, accept_record, record_evidence
-from prw_resolver.catalog.store import Scope
 from prw_resolver.stream.model import Action, Actor, ActorKind, Change, Decision, KeyLookup
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.model import NormalisedRecord

@@ -6,11 +6,42 @@ A block starts with ``-- name: find_item``, then one comment line that says what
 from __future__ import annotations
 
 import re
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
-from typing import Final
+from typing import Any, Final
+
+from psycopg.rows import dict_row
+
+from prw_base.server.database import Connection
 
 _BLOCK: Final = re.compile(r"^-- name: (?P<name>[a-z][a-z0-9_]*)\s*$", re.MULTILINE)
+
+
+class Statements:
+    """The blocks of one store's file, run by name; values always travel as parameters."""
+
+    def __init__(self, package: str, file: str = "store.sql") -> None:
+        self._package = package
+        self._file = file
+
+    async def rows(self, conn: Connection, name: str, /, **values: object) -> list[dict[str, Any]]:
+        """Run a block; its rows by column name, none where it returns nothing."""
+        async with conn.cursor(row_factory=dict_row) as cursor:
+            await cursor.execute(self._blocks[name], values)
+            return await cursor.fetchall() if cursor.description else []
+
+    async def row(self, conn: Connection, name: str, /, **values: object) -> dict[str, Any] | None:
+        """Run a block of which at most one row is asked; None where there is none."""
+        rows = await self.rows(conn, name, **values)
+        return rows[0] if rows else None
+
+    async def run(self, conn: Connection, name: str, /, **values: object) -> int:
+        """Run a block that writes; how many rows it wrote."""
+        return (await conn.execute(self._blocks[name], values)).rowcount
+
+    @cached_property
+    def _blocks(self) -> dict[str, bytes]:
+        return {name: text.encode() for name, text in load(self._package, self._file).items()}
 
 
 @cache

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any
 
-from psycopg import AsyncConnection
 from psycopg.errors import ForeignKeyViolation
 
 from prw.errors import Code, PrwError
 from prw_base.ids import new_id
 from prw_base.principal import Principal, Role
-from prw_base.server.database import Database
+from prw_base.server.database import Connection, Database
 from prw_base.server.tokens import Signer, Verifier
 from prw_resolver.access import store
 from prw_resolver.access.model import ClientGrant, Source, check_name, missing
@@ -71,7 +69,7 @@ async def reauthorise(access: Access, principal: Principal) -> None:
 
 
 async def source_scope(
-    conn: AsyncConnection[Any], principal: Principal, source_id: str, field: str = "source_id"
+    conn: Connection, principal: Principal, source_id: str, field: str = "source_id"
 ) -> None:
     """Return where the source is granted to the caller.
 
@@ -121,7 +119,7 @@ async def put_source(db: Database, source: Source) -> None:
         )
 
 
-async def find_source(conn: AsyncConnection[Any], tenant_id: str, source_id: str) -> Source | None:
+async def find_source(conn: Connection, tenant_id: str, source_id: str) -> Source | None:
     """One source of the tenant with its settings and trust, or None."""
     return await store.find_source(conn, tenant_id, source_id)
 
@@ -141,7 +139,7 @@ async def provision_client(issuer: Issuer, grant: ClientGrant) -> Provisioned:
     return _provisioned(issuer, client_id, grant.instance_id)
 
 
-async def _check_sources(conn: AsyncConnection[Any], grant: ClientGrant) -> None:
+async def _check_sources(conn: Connection, grant: ClientGrant) -> None:
     held = await store.catalog_sources(conn, grant.tenant_id, grant.catalog_id, grant.sources)
     lacking = missing(grant.sources, held)
     if lacking:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from psycopg import AsyncConnection
 
 from prw.errors import Code, PrwError
-from prw_base.server.database import Database
+from prw_base.scope import Scope
+from prw_base.server.database import Connection, Database
 from prw_resolver.catalog import store
 from prw_resolver.catalog.model import (
     Item,
@@ -18,7 +16,6 @@ from prw_resolver.catalog.model import (
     release_fact,
     release_id,
 )
-from prw_resolver.catalog.store import Scope
 from prw_resolver.stream.committer import Committer
 from prw_resolver.stream.model import Action, Actor, ActorKind, Change, Decision
 from prw_resolver.vocabulary.definitions import Vocabulary
@@ -100,7 +97,7 @@ def compose(
     )
 
 
-async def _read(conn: AsyncConnection[Any], scope: Scope, item_id: str, touched: int) -> _Due:
+async def _read(conn: Connection, scope: Scope, item_id: str, touched: int) -> _Due:
     item = (await store.items(conn, scope, [item_id]))[item_id]
     mappings = await store.mappings_of_item(conn, scope, item_id)
     public = await store.release(conn, scope, item_id)

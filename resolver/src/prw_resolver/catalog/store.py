@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from psycopg import AsyncConnection
-from psycopg.rows import dict_row
-
-from prw_base.server.sql import load
+from prw_base.scope import Scope
+from prw_base.server.database import Connection
+from prw_base.server.sql import Statements
 from prw_resolver.catalog.model import (
     Attribute,
     HeldKey,
@@ -26,37 +24,18 @@ from prw_resolver.catalog.model import (
 from prw_resolver.stream.encode import quote_from_json
 from prw_resolver.vocabulary.model import IdentityKey, Quote
 
-SQL = load("prw_resolver.catalog", "store.sql")
+_SQL = Statements("prw_resolver.catalog")
 
 
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """The catalogue that a read is about."""
-
-    tenant_id: str
-    catalog_id: str
-
-
-async def _rows(
-    conn: AsyncConnection[Any], name: str, scope: Scope, **parameters: object
-) -> list[dict[str, Any]]:
-    parameters |= {"tenant_id": scope.tenant_id, "catalog_id": scope.catalog_id}
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(SQL[name], parameters)
-        return await cursor.fetchall() if cursor.description else []
-
-
-async def owners(
-    conn: AsyncConnection[Any], scope: Scope, keys: Iterable[IdentityKey]
-) -> dict[str, str]:
+async def owners(conn: Connection, scope: Scope, keys: Iterable[IdentityKey]) -> dict[str, str]:
     """The owning item of each owned key, by identity hash. The keys are of one class and generation."""
     wanted = tuple(keys)
     if not wanted:
         return {}
-    rows = await _rows(
+    rows = await _SQL.rows(
         conn,
         "owners",
-        scope,
+        **scope.ids,
         class_id=wanted[0].class_id,
         generation=wanted[0].generation,
         hashes=[key.identity_hash for key in wanted],
@@ -64,67 +43,62 @@ async def owners(
     return {row["identity_hash"]: row["item_id"] for row in rows}
 
 
-async def items(
-    conn: AsyncConnection[Any], scope: Scope, item_ids: Iterable[str]
-) -> dict[str, Item]:
+async def items(conn: Connection, scope: Scope, item_ids: Iterable[str]) -> dict[str, Item]:
     """Items by id; an unknown id is not in the answer."""
-    rows = await _rows(conn, "items", scope, item_ids=sorted(set(item_ids)))
+    rows = await _SQL.rows(conn, "items", **scope.ids, item_ids=sorted(set(item_ids)))
     return {row["item_id"]: _item(row) for row in rows}
 
 
-async def mapping(
-    conn: AsyncConnection[Any], scope: Scope, listing_id: str
-) -> ListingMapping | None:
+async def mapping(conn: Connection, scope: Scope, listing_id: str) -> ListingMapping | None:
     """The listing's mapping, or None."""
-    rows = await _rows(conn, "mapping", scope, listing_id=listing_id)
+    rows = await _SQL.rows(conn, "mapping", **scope.ids, listing_id=listing_id)
     return _mapping(rows[0]) if rows else None
 
 
 async def mappings_of_target(
-    conn: AsyncConnection[Any], scope: Scope, source_id: str, target: str
+    conn: Connection, scope: Scope, source_id: str, target: str
 ) -> tuple[ListingMapping, ...]:
     """The active mappings of the listings on one planned target's page."""
-    rows = await _rows(conn, "mappings_of_target", scope, source_id=source_id, target=target)
+    rows = await _SQL.rows(
+        conn, "mappings_of_target", **scope.ids, source_id=source_id, target=target
+    )
     return tuple(_mapping(row) for row in rows)
 
 
-async def mapping_evidence(
-    conn: AsyncConnection[Any], scope: Scope, listing_id: str
-) -> tuple[Quote, ...]:
+async def mapping_evidence(conn: Connection, scope: Scope, listing_id: str) -> tuple[Quote, ...]:
     """The evidence of a listing's mapping; empty where there is none."""
-    rows = await _rows(conn, "mapping_evidence", scope, listing_id=listing_id)
+    rows = await _SQL.rows(conn, "mapping_evidence", **scope.ids, listing_id=listing_id)
     return tuple(quote_from_json(quote) for row in rows for quote in row["evidence"])
 
 
 async def mappings_of_item(
-    conn: AsyncConnection[Any], scope: Scope, item_id: str
+    conn: Connection, scope: Scope, item_id: str
 ) -> tuple[ListingMapping, ...]:
     """The item's active mappings; those of trusted sources first, then by listing id."""
     return tuple(
-        _mapping(row) for row in await _rows(conn, "mappings_of_item", scope, item_id=item_id)
+        _mapping(row)
+        for row in await _SQL.rows(conn, "mappings_of_item", **scope.ids, item_id=item_id)
     )
 
 
-async def merchant(conn: AsyncConnection[Any], scope: Scope, merchant_id: str) -> Merchant | None:
+async def merchant(conn: Connection, scope: Scope, merchant_id: str) -> Merchant | None:
     """The merchant, or None."""
-    rows = await _rows(conn, "merchant", scope, merchant_id=merchant_id)
+    rows = await _SQL.rows(conn, "merchant", **scope.ids, merchant_id=merchant_id)
     return Merchant(**rows[0]) if rows else None
 
 
-async def observation(
-    conn: AsyncConnection[Any], scope: Scope, listing_id: str
-) -> Observation | None:
+async def observation(conn: Connection, scope: Scope, listing_id: str) -> Observation | None:
     """The listing's newest observation, or None."""
-    rows = await _rows(conn, "observation", scope, listing_id=listing_id)
+    rows = await _SQL.rows(conn, "observation", **scope.ids, listing_id=listing_id)
     if not rows:
         return None
     amount = rows[0].pop("amount")
     return Observation(amount=None if amount is None else plain_amount(amount), **rows[0])
 
 
-async def release(conn: AsyncConnection[Any], scope: Scope, item_id: str) -> Release | None:
+async def release(conn: Connection, scope: Scope, item_id: str) -> Release | None:
     """What of the item is public, or None."""
-    rows = await _rows(conn, "release", scope, item_id=item_id)
+    rows = await _SQL.rows(conn, "release", **scope.ids, item_id=item_id)
     if not rows:
         return None
     content = rows[0].pop("content")
@@ -138,26 +112,22 @@ async def release(conn: AsyncConnection[Any], scope: Scope, item_id: str) -> Rel
 
 
 async def item_evidence(
-    conn: AsyncConnection[Any], scope: Scope, item_id: str
+    conn: Connection, scope: Scope, item_id: str
 ) -> tuple[tuple[Quote, ...], str]:
     """The evidence of an item's newest revision, and its decision."""
-    row = (await _rows(conn, "item_evidence", scope, item_id=item_id))[0]
+    row = (await _SQL.rows(conn, "item_evidence", **scope.ids, item_id=item_id))[0]
     return tuple(quote_from_json(quote) for quote in row["evidence"]), row["decision_id"]
 
 
-async def releases_due(
-    conn: AsyncConnection[Any], scope: Scope, limit: int
-) -> list[tuple[str, int]]:
+async def releases_due(conn: Connection, scope: Scope, limit: int) -> list[tuple[str, int]]:
     """Items whose public face may have to change, each with its touch."""
-    rows = await _rows(conn, "releases_due", scope, limit=limit)
+    rows = await _SQL.rows(conn, "releases_due", **scope.ids, limit=limit)
     return [(row["item_id"], row["touched"]) for row in rows]
 
 
-async def release_not_due(
-    conn: AsyncConnection[Any], scope: Scope, item_id: str, touched: int
-) -> None:
+async def release_not_due(conn: Connection, scope: Scope, item_id: str, touched: int) -> None:
     """Note that nothing public changes with that touch."""
-    await _rows(conn, "release_not_due", scope, item_id=item_id, touched=touched)
+    await _SQL.rows(conn, "release_not_due", **scope.ids, item_id=item_id, touched=touched)
 
 
 def plain_amount(amount: str) -> str:

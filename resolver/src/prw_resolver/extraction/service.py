@@ -7,11 +7,8 @@ stage's inbox row.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
 
-from psycopg import AsyncConnection
-
-from prw_base.server.database import Database
+from prw_base.server.database import Connection, Database
 from prw_resolver.extraction import store
 from prw_resolver.extraction.model import Captured, Reading, ReadOutcome, check_bytes, keep
 from prw_resolver.extraction.normalise import normalise as normalise_record
@@ -21,7 +18,7 @@ from prw_resolver.vocabulary import service as vocabulary_service
 from prw_resolver.vocabulary.model import NormalisedRecord
 from prw_sdk.evidence import Presence
 
-Step = Callable[[AsyncConnection[Any]], Awaitable[None]]
+Step = Callable[[Connection], Awaitable[None]]
 """Writes a stage's results; may run more than once, each time in another transaction."""
 
 GONE = "the source no longer serves it"
@@ -35,7 +32,7 @@ async def extract(pool: ReaderPool, captured: Captured) -> Step:
     reading = await _read(pool, captured)
     records = keep(captured, reading)
 
-    async def write(conn: AsyncConnection[Any]) -> None:
+    async def write(conn: Connection) -> None:
         await store.add_reading(conn, captured, reading.outcome, as_text(reading.detail), records)
 
     return write
@@ -55,21 +52,19 @@ async def normalise(db: Database, captured: Captured) -> Step:
         vocabulary = await vocabulary_service.load(conn, captured.tenant_id, captured.catalog_id)
     normalised = [normalise_record(captured, record, vocabulary) for record in records]
 
-    async def write(conn: AsyncConnection[Any]) -> None:
+    async def write(conn: Connection) -> None:
         await store.add_normalised(conn, captured, group, normalised)
 
     return write
 
 
-async def load_normalised(
-    conn: AsyncConnection[Any], captured: Captured
-) -> tuple[NormalisedRecord, ...]:
+async def load_normalised(conn: Connection, captured: Captured) -> tuple[NormalisedRecord, ...]:
     """The capture's records as identity takes them, in the order in which they were read."""
     return await store.load_normalised(conn, captured)
 
 
 async def read_outcomes(
-    conn: AsyncConnection[Any], tenant_id: str, capture_ids: Sequence[str]
+    conn: Connection, tenant_id: str, capture_ids: Sequence[str]
 ) -> Mapping[str, tuple[ReadOutcome, str, int]]:
     """For each named capture that was read: how that ended, in what words, and how many records it gave."""
     return await store.outcomes(conn, tenant_id, capture_ids)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any, Final
+from typing import Any
 
-from psycopg import AsyncConnection
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from prw_base.server.sql import load
+from prw_base.server.database import Connection
+from prw_base.server.sql import Statements
 from prw_resolver.extraction.model import (
     Captured,
     KeptClaim,
@@ -23,20 +22,7 @@ from prw_resolver.extraction.model import (
 from prw_resolver.vocabulary.model import Basis, IdentityKey, NormalisedRecord, Quote, Value
 from prw_sdk.evidence import Claim, Locator, Origin
 
-_SQL: Final = load("prw_resolver.extraction")
-Rows = list[dict[str, Any]]
-
-
-async def _rows(conn: AsyncConnection[Any], name: str, **values: object) -> Rows:
-    cursor = conn.cursor(row_factory=dict_row)
-    await cursor.execute(_SQL[name].encode(), values)
-    return await cursor.fetchall() if cursor.description else []
-
-
-async def _many(conn: AsyncConnection[Any], name: str, rows: Sequence[dict[str, object]]) -> None:
-    if rows:
-        async with conn.cursor() as cursor:
-            await cursor.executemany(_SQL[name].encode(), rows)
+_SQL = Statements("prw_resolver.extraction")
 
 
 def _ids(captured: Captured) -> dict[str, object]:
@@ -48,7 +34,7 @@ def _ids(captured: Captured) -> dict[str, object]:
 
 
 async def add_reading(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     captured: Captured,
     outcome: ReadOutcome,
     detail: str,
@@ -57,14 +43,11 @@ async def add_reading(
     """Keep a reading with its records and claims."""
     ids, adapter = _ids(captured), captured.evidence.adapter
     header = {"adapter_name": adapter.name, "adapter_version": adapter.version}
-    await _rows(conn, "add_extraction", outcome=outcome, detail=detail, **header, **ids)
-    await _many(conn, "add_record", [ids | _record_row(i, held) for i, held in enumerate(records)])
-    claims = [
-        ids | {"record_id": record.record_id} | _claim_row(held)
-        for record in records
-        for held in record.claims
-    ]
-    await _many(conn, "add_claim", claims)
+    await _SQL.rows(conn, "add_extraction", outcome=outcome, detail=detail, **header, **ids)
+    rows = [_record_row(ordinal, held) for ordinal, held in enumerate(records)]
+    await _SQL.run(conn, "add_records", rows=Jsonb(rows), **ids)
+    claims = [_claim_row(record.record_id, held) for record in records for held in record.claims]
+    await _SQL.run(conn, "add_claims", rows=Jsonb(claims), **ids)
 
 
 def _record_row(ordinal: int, record: KeptRecord) -> dict[str, object]:
@@ -75,34 +58,33 @@ def _record_row(ordinal: int, record: KeptRecord) -> dict[str, object]:
     }
 
 
-def _claim_row(held: KeptClaim) -> dict[str, object]:
+def _claim_row(record_id: str, held: KeptClaim) -> dict[str, object]:
     claim = held.claim
     return {
+        "record_id": record_id,
         "ordinal": held.ordinal,
         "attribute": claim.attribute,
         "value_as_stated": claim.value_as_stated,
         "part_role": claim.locator.part_role,
         "sha256": held.sha256,
-        "selector": Jsonb(selector_json(claim.locator.selector)),
+        "selector": selector_json(claim.locator.selector),
         "origin": claim.origin,
         "is_merchant": held.is_merchant,
     }
 
 
-async def load_reading(
-    conn: AsyncConnection[Any], captured: Captured
-) -> tuple[int, tuple[KeptRecord, ...]]:
+async def load_reading(conn: Connection, captured: Captured) -> tuple[int, tuple[KeptRecord, ...]]:
     """The newest reading up to the capture's attempt group: its group and its records; LookupError where none is."""
     ids = _ids(captured)
-    found = await _rows(conn, "find_extraction", **ids)
+    found = await _SQL.rows(conn, "find_extraction", **ids)
     if not found:
         raise LookupError(f"capture {captured.capture_id} has not been read")
     group: int = found[0]["attempt_group"]
     of_group = ids | {"attempt_group": group}
     claims: dict[str, list[KeptClaim]] = {}
-    for row in await _rows(conn, "claims", **of_group):
+    for row in await _SQL.rows(conn, "claims", **of_group):
         claims.setdefault(row["record_id"], []).append(_claim(row))
-    rows = await _rows(conn, "records", **of_group)
+    rows = await _SQL.rows(conn, "records", **of_group)
     return group, tuple(
         KeptRecord(row["record_id"], row["listing_key"], tuple(claims.get(row["record_id"], ())))
         for row in rows
@@ -116,21 +98,24 @@ def _claim(row: dict[str, Any]) -> KeptClaim:
 
 
 async def add_normalised(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     captured: Captured,
     extraction_group: int,
     normalised: Sequence[Normalised],
 ) -> None:
     """Keep the records of a reading in the vocabulary's terms."""
     ids = _ids(captured) | {"extraction_group": extraction_group}
-    await _rows(conn, "add_normalisation", generation=captured.generation, **ids)
-    await _many(conn, "add_normalised_record", [ids | _normalised_row(n) for n in normalised])
-    values = [
-        ids | _value_row(value, of) | {"catalog_id": captured.catalog_id}
-        for of in normalised
-        for value in of.record.values
-    ]
-    await _many(conn, "add_normalised_value", values)
+    await _SQL.rows(conn, "add_normalisation", generation=captured.generation, **ids)
+    await _SQL.run(
+        conn,
+        "add_normalised_records",
+        rows=Jsonb([_normalised_row(held) for held in normalised]),
+        **ids,
+    )
+    values = [_value_row(value, of) for of in normalised for value in of.record.values]
+    await _SQL.run(
+        conn, "add_normalised_values", rows=Jsonb(values), catalog_id=captured.catalog_id, **ids
+    )
 
 
 def _normalised_row(normalised: Normalised) -> dict[str, object]:
@@ -141,7 +126,7 @@ def _normalised_row(normalised: Normalised) -> dict[str, object]:
         "title": record.title,
         "url": record.url,
         "has_merchant": record.merchant is not None,
-        "keys": Jsonb([asdict(key) for key in record.keys]),
+        "keys": [asdict(key) for key in record.keys],
         "ambiguous": list(record.ambiguous),
         "unmapped": list(normalised.unmapped),
         "unreadable": list(normalised.unreadable),
@@ -160,18 +145,16 @@ def _value_row(value: Value, of: Normalised) -> dict[str, object]:
     }
 
 
-async def load_normalised(
-    conn: AsyncConnection[Any], captured: Captured
-) -> tuple[NormalisedRecord, ...]:
+async def load_normalised(conn: Connection, captured: Captured) -> tuple[NormalisedRecord, ...]:
     """The records of the newest normalising up to the capture's attempt group; none where there is none."""
-    found = await _rows(conn, "find_normalisation", **_ids(captured))
+    found = await _SQL.rows(conn, "find_normalisation", **_ids(captured))
     if not found:
         return ()
     ids = _ids(captured) | {"attempt_group": found[0]["attempt_group"]}
     values: dict[str, list[Value]] = {}
-    for row in await _rows(conn, "normalised_values", **ids):
+    for row in await _SQL.rows(conn, "normalised_values", **ids):
         values.setdefault(row["record_id"], []).append(_value(captured, row))
-    records = await _rows(conn, "normalised_records", **ids)
+    records = await _SQL.rows(conn, "normalised_records", **ids)
     generation: int = found[0]["generation"]
     return tuple(
         _normalised(captured, generation, row, tuple(values.get(row["record_id"], ())))
@@ -229,10 +212,10 @@ def _as_tuple(key: dict[str, Any]) -> dict[str, Any]:
 
 
 async def outcomes(
-    conn: AsyncConnection[Any], tenant_id: str, capture_ids: Sequence[str]
+    conn: Connection, tenant_id: str, capture_ids: Sequence[str]
 ) -> dict[str, tuple[ReadOutcome, str, int]]:
     """How the newest reading of each named capture ended, in what words, with how many records."""
-    rows = await _rows(conn, "outcomes", tenant_id=tenant_id, capture_ids=list(capture_ids))
+    rows = await _SQL.rows(conn, "outcomes", tenant_id=tenant_id, capture_ids=list(capture_ids))
     return {
         row["capture_id"]: (ReadOutcome(row["outcome"]), row["detail"], row["records"])
         for row in rows

@@ -7,20 +7,24 @@ values (
     %(tenant_id)s, %(capture_id)s, %(attempt_group)s, %(adapter_name)s, %(adapter_version)s, %(outcome)s, %(detail)s
 );
 
--- name: add_record
--- Keep a record that was read.
+-- name: add_records
+-- Keep the records of a reading, all at once.
 insert into resolver.record (tenant_id, capture_id, attempt_group, record_id, ordinal, listing_key)
-values (%(tenant_id)s, %(capture_id)s, %(attempt_group)s, %(record_id)s, %(ordinal)s, %(listing_key)s);
+select %(tenant_id)s, %(capture_id)s, %(attempt_group)s, given.record_id, given.ordinal, given.listing_key
+from jsonb_to_recordset(%(rows)s) as given (record_id text, ordinal integer, listing_key text);
 
--- name: add_claim
--- Keep a claim of a record.
+-- name: add_claims
+-- Keep the claims of a reading, all at once.
 insert into resolver.claim (
     tenant_id, capture_id, attempt_group, record_id, ordinal, attribute, value_as_stated, part_role, sha256, selector,
     origin, is_merchant
 )
-values (
-    %(tenant_id)s, %(capture_id)s, %(attempt_group)s, %(record_id)s, %(ordinal)s, %(attribute)s, %(value_as_stated)s,
-    %(part_role)s, %(sha256)s, %(selector)s, %(origin)s, %(is_merchant)s
+select
+    %(tenant_id)s, %(capture_id)s, %(attempt_group)s, given.record_id, given.ordinal, given.attribute,
+    given.value_as_stated, given.part_role, given.sha256, given.selector, given.origin, given.is_merchant
+from jsonb_to_recordset(%(rows)s) as given (
+    record_id text, ordinal integer, attribute text, value_as_stated text, part_role text, sha256 text,
+    selector jsonb, origin text, is_merchant boolean
 );
 
 -- name: find_extraction
@@ -47,26 +51,32 @@ order by record_id, ordinal;
 insert into resolver.normalisation (tenant_id, capture_id, attempt_group, extraction_group, generation)
 values (%(tenant_id)s, %(capture_id)s, %(attempt_group)s, %(extraction_group)s, %(generation)s);
 
--- name: add_normalised_record
--- Keep a record in the vocabulary's terms.
+-- name: add_normalised_records
+-- Keep the records of a reading in the vocabulary's terms, all at once.
 insert into resolver.normalised_record (
     tenant_id, capture_id, attempt_group, record_id, extraction_group, class_id, title, url, has_merchant, keys,
     ambiguous, unmapped, unreadable
 )
-values (
-    %(tenant_id)s, %(capture_id)s, %(attempt_group)s, %(record_id)s, %(extraction_group)s, %(class_id)s, %(title)s,
-    %(url)s, %(has_merchant)s, %(keys)s, %(ambiguous)s, %(unmapped)s, %(unreadable)s
+select
+    %(tenant_id)s, %(capture_id)s, %(attempt_group)s, given.record_id, %(extraction_group)s, given.class_id,
+    given.title, given.url, given.has_merchant, given.keys, given.ambiguous, given.unmapped, given.unreadable
+from jsonb_to_recordset(%(rows)s) as given (
+    record_id text, class_id text, title text, url text, has_merchant boolean, keys jsonb, ambiguous text [],
+    unmapped text [], unreadable text []
 );
 
--- name: add_normalised_value
--- Keep one value of a record.
+-- name: add_normalised_values
+-- Keep the values of a reading's records, all at once.
 insert into resolver.normalised_value (
     tenant_id, catalog_id, capture_id, attempt_group, record_id, attribute_key, definition_version, value, unit, basis,
     extraction_group, claim_ordinal
 )
-values (
-    %(tenant_id)s, %(catalog_id)s, %(capture_id)s, %(attempt_group)s, %(record_id)s, %(attribute_key)s,
-    %(definition_version)s, %(value)s, %(unit)s, %(basis)s, %(extraction_group)s, %(claim_ordinal)s
+select
+    %(tenant_id)s, %(catalog_id)s, %(capture_id)s, %(attempt_group)s, given.record_id, given.attribute_key,
+    given.definition_version, given.value, given.unit, given.basis, %(extraction_group)s, given.claim_ordinal
+from jsonb_to_recordset(%(rows)s) as given (
+    record_id text, attribute_key text, definition_version integer, value text, unit text, basis text,
+    claim_ordinal integer
 );
 
 -- name: find_normalisation

@@ -11,8 +11,8 @@ from datetime import datetime
 
 from prw_base.canonical import canonical_json, sha256_hex
 from prw_base.ids import new_id
+from prw_base.scope import Scope
 from prw_resolver.catalog.model import Item, ListingMapping, MappingStatus, Observation
-from prw_resolver.catalog.store import Scope
 from prw_resolver.identity.model import Outcome, Settled
 from prw_resolver.review.model import (
     OPEN,

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from psycopg import AsyncConnection
-
 from prw.errors import Code, PrwError
-from prw_base.server.database import Database
+from prw_base.scope import Scope
+from prw_base.server.database import Connection, Database
 from prw_resolver.catalog import store as catalog_store
 from prw_resolver.catalog.acceptance import Held, record_listing_id, record_merchant_id
 from prw_resolver.catalog.model import ListingMapping
 from prw_resolver.catalog.service import MOVED
-from prw_resolver.catalog.store import Scope
 from prw_resolver.identity import store
 from prw_resolver.identity.change import Command, build
 from prw_resolver.identity.model import Known, Outcome, Settled, decide
@@ -150,7 +146,7 @@ class Identifier:
         return known, held
 
     @staticmethod
-    async def _held(conn: AsyncConnection[Any], scope: Scope, record: NormalisedRecord) -> Held:
+    async def _held(conn: Connection, scope: Scope, record: NormalisedRecord) -> Held:
         listing, merchant = record_listing_id(record), record_merchant_id(record)
         return Held(
             mapping=await catalog_store.mapping(conn, scope, listing),

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any
-
-from psycopg import AsyncConnection
 
 from prw.errors import Code, PrwError
 from prw_base.faults import fault
 from prw_base.ids import new_id
 from prw_base.principal import Principal, Role
-from prw_base.server.database import Database
+from prw_base.server.database import Connection, Database
 from prw_resolver.access.service import source_scope
 from prw_resolver.identity.store import StoredOutcome, outcomes
 from prw_resolver.intake import store
@@ -91,7 +88,7 @@ async def submit(intake: Intake, principal: Principal, submission: Submission) -
     machine(principal)
     submission.check()
 
-    async def keep(conn: AsyncConnection[Any]) -> tuple[KeptReceipt, bool]:
+    async def keep(conn: Connection) -> tuple[KeptReceipt, bool]:
         return await _keep(conn, principal, submission)
 
     receipt, replayed = await intake.db.run(keep, principal.tenant_id)
@@ -106,7 +103,7 @@ async def submit(intake: Intake, principal: Principal, submission: Submission) -
 
 
 async def _keep(
-    conn: AsyncConnection[Any], principal: Principal, submission: Submission
+    conn: Connection, principal: Principal, submission: Submission
 ) -> tuple[KeptReceipt, bool]:
     await source_scope(conn, principal, submission.source_id, "capture.source_id")
     former = await _former(conn, principal, submission)
@@ -124,7 +121,7 @@ async def _keep(
 
 
 async def _former(
-    conn: AsyncConnection[Any], principal: Principal, submission: Submission
+    conn: Connection, principal: Principal, submission: Submission
 ) -> KeptReceipt | None:
     worker_id, _ = machine(principal)
     key = submission.idempotency_key(worker_id)
@@ -140,13 +137,13 @@ async def _former(
     return receipt
 
 
-async def _check_stored(conn: AsyncConnection[Any], tenant_id: str, submission: Submission) -> None:
+async def _check_stored(conn: Connection, tenant_id: str, submission: Submission) -> None:
     sizes = await store.stored_sizes(conn, tenant_id, list(submission.cited()))
     submission.check_stored(sizes)
 
 
 async def _insert(
-    conn: AsyncConnection[Any], principal: Principal, submission: Submission
+    conn: Connection, principal: Principal, submission: Submission
 ) -> KeptReceipt | None:
     tenant_id, catalog_id = principal.tenant_id, principal.catalog_id
     worker_id, instance_id = machine(principal)
@@ -171,7 +168,7 @@ async def _insert(
     return receipt
 
 
-async def _pin(conn: AsyncConnection[Any], tenant_id: str, catalog_id: str) -> int:
+async def _pin(conn: Connection, tenant_id: str, catalog_id: str) -> int:
     generation = await active_generation(conn, tenant_id, catalog_id)
     if generation is None:
         # Retryable, so that collectors keep what they have until an operator has published.
@@ -201,7 +198,7 @@ async def get_receipts(
     return await _answers(intake, principal.tenant_id, [held[name] for name in receipt_ids])
 
 
-async def _absent(conn: AsyncConnection[Any], receipt_ids: Sequence[str]) -> PrwError:
+async def _absent(conn: Connection, receipt_ids: Sequence[str]) -> PrwError:
     if await store.receipts_elsewhere(conn, receipt_ids):
         return PrwError(Code.TENANT_SCOPE_DENIED, "the receipt belongs to another tenant")
     return PrwError(Code.NOT_FOUND, f"no receipt {receipt_ids[0]!r}")

@@ -8,50 +8,37 @@ from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
-from psycopg import AsyncConnection
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from prw_base.canonical import canonical_json
-from prw_base.server.sql import load
+from prw_base.server.database import Connection
+from prw_base.server.sql import Statements
 from prw_resolver.intake.model import Instance, Submission, Upload
 from prw_resolver.intake.receipts import KeptReceipt
 from prw_resolver.objects.model import ObjectMeta
 
-_SQL = {name: text.encode() for name, text in load("prw_resolver.intake").items()}
-
-
-async def _rows(
-    conn: AsyncConnection[Any], query: str, /, **values: object
-) -> list[dict[str, Any]]:
-    async with conn.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(_SQL[query], values)
-        return await cursor.fetchall() if cursor.description else []
+_SQL = Statements("prw_resolver.intake")
 
 
 def _json(value: object) -> Jsonb:
     return Jsonb(json.loads(canonical_json(value)))
 
 
-async def stored_sizes(
-    conn: AsyncConnection[Any], tenant_id: str, digests: Sequence[str]
-) -> dict[str, int]:
+async def stored_sizes(conn: Connection, tenant_id: str, digests: Sequence[str]) -> dict[str, int]:
     """The length of each of `digests` that is stored."""
-    rows = await _rows(conn, "stored_sizes", tenant_id=tenant_id, digests=list(digests))
+    rows = await _SQL.rows(conn, "stored_sizes", tenant_id=tenant_id, digests=list(digests))
     return {row["sha256"]: row["bytes"] for row in rows}
 
 
-async def find_artifact(
-    conn: AsyncConnection[Any], tenant_id: str, sha256: str
-) -> ObjectMeta | None:
+async def find_artifact(conn: Connection, tenant_id: str, sha256: str) -> ObjectMeta | None:
     """A stored artifact's metadata, or None."""
-    rows = await _rows(conn, "find_artifact", tenant_id=tenant_id, sha256=sha256)
+    rows = await _SQL.rows(conn, "find_artifact", tenant_id=tenant_id, sha256=sha256)
     return ObjectMeta(sha256, rows[0]["bytes"], rows[0]["media_type"]) if rows else None
 
 
-async def add_artifact(conn: AsyncConnection[Any], tenant_id: str, meta: ObjectMeta) -> None:
+async def add_artifact(conn: Connection, tenant_id: str, meta: ObjectMeta) -> None:
     """Record that bytes are durable; twice is once."""
-    await _rows(
+    await _SQL.rows(
         conn,
         "add_artifact",
         tenant_id=tenant_id,
@@ -62,19 +49,19 @@ async def add_artifact(conn: AsyncConnection[Any], tenant_id: str, meta: ObjectM
 
 
 async def declare_upload(
-    conn: AsyncConnection[Any], tenant_id: str, upload: Mapping[str, object], lifetime: timedelta
+    conn: Connection, tenant_id: str, upload: Mapping[str, object], lifetime: timedelta
 ) -> datetime:
     """Record an upload, or renew it; until when it may be made."""
-    rows = await _rows(conn, "declare_upload", tenant_id=tenant_id, lifetime=lifetime, **upload)
+    rows = await _SQL.rows(conn, "declare_upload", tenant_id=tenant_id, lifetime=lifetime, **upload)
     expires_at: datetime = rows[0]["expires_at"]
     return expires_at
 
 
 async def find_upload(
-    conn: AsyncConnection[Any], tenant_id: str, upload_id: str
+    conn: Connection, tenant_id: str, upload_id: str
 ) -> tuple[Upload, bool] | None:
     """An upload of the tenant and whether it has expired, or None."""
-    rows = await _rows(conn, "find_upload", tenant_id=tenant_id, upload_id=upload_id)
+    rows = await _SQL.rows(conn, "find_upload", tenant_id=tenant_id, upload_id=upload_id)
     if not rows:
         return None
     row = rows[0]
@@ -82,11 +69,9 @@ async def find_upload(
     return Upload(size=row.pop("bytes"), **row), expired
 
 
-async def find_by_key(
-    conn: AsyncConnection[Any], tenant_id: str, key: str
-) -> tuple[str, KeptReceipt] | None:
+async def find_by_key(conn: Connection, tenant_id: str, key: str) -> tuple[str, KeptReceipt] | None:
     """The body digest and the receipt under an idempotency key, or None."""
-    rows = await _rows(conn, "find_by_key", tenant_id=tenant_id, idempotency_key=key)
+    rows = await _SQL.rows(conn, "find_by_key", tenant_id=tenant_id, idempotency_key=key)
     if not rows:
         return None
     digest: str = rows[0].pop("body_digest")
@@ -94,7 +79,7 @@ async def find_by_key(
 
 
 async def add_capture(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     submission: Submission,
     ids: Mapping[str, object],
     generation: int,
@@ -103,7 +88,7 @@ async def add_capture(
 
     `ids` names the tenant, catalogue, capture, worker, instance and the idempotency key.
     """
-    rows = await _rows(
+    rows = await _SQL.rows(
         conn,
         "add_capture",
         source_id=submission.source_id,
@@ -122,11 +107,11 @@ async def add_capture(
 
 
 async def add_parts(
-    conn: AsyncConnection[Any], tenant_id: str, capture_id: str, submission: Submission
+    conn: Connection, tenant_id: str, capture_id: str, submission: Submission
 ) -> None:
     """Keep which artifacts a capture cites."""
     parts = submission.parts
-    await _rows(
+    await _SQL.rows(
         conn,
         "add_parts",
         tenant_id=tenant_id,
@@ -137,29 +122,27 @@ async def add_parts(
     )
 
 
-async def add_receipt(conn: AsyncConnection[Any], tenant_id: str, receipt: KeptReceipt) -> None:
+async def add_receipt(conn: Connection, tenant_id: str, receipt: KeptReceipt) -> None:
     """Give a capture its receipt."""
-    await _rows(conn, "add_receipt", tenant_id=tenant_id, **asdict(receipt))
+    await _SQL.rows(conn, "add_receipt", tenant_id=tenant_id, **asdict(receipt))
 
 
 async def find_receipts(
-    conn: AsyncConnection[Any], tenant_id: str, receipt_ids: Sequence[str]
+    conn: Connection, tenant_id: str, receipt_ids: Sequence[str]
 ) -> dict[str, KeptReceipt]:
     """Those of the named receipts that are the tenant's, by id."""
     ids = list(receipt_ids)
-    rows = await _rows(conn, "find_receipts", tenant_id=tenant_id, receipt_ids=ids)
+    rows = await _SQL.rows(conn, "find_receipts", tenant_id=tenant_id, receipt_ids=ids)
     return {row["receipt_id"]: KeptReceipt(**row) for row in rows}
 
 
-async def receipts_elsewhere(
-    conn: AsyncConnection[Any], receipt_ids: Sequence[str]
-) -> frozenset[str]:
+async def receipts_elsewhere(conn: Connection, receipt_ids: Sequence[str]) -> frozenset[str]:
     """Which of the named receipts are another tenant's."""
-    rows = await _rows(conn, "receipts_elsewhere", receipt_ids=list(receipt_ids))
+    rows = await _SQL.rows(conn, "receipts_elsewhere", receipt_ids=list(receipt_ids))
     return frozenset(row["receipt_id"] for row in rows)
 
 
-async def put_instance(conn: AsyncConnection[Any], tenant_id: str, instance: Instance) -> None:
+async def put_instance(conn: Connection, tenant_id: str, instance: Instance) -> None:
     """Record an instance as it last described itself."""
     values = asdict(instance) | {
         "execution_region": _json(asdict(instance.execution_region)),
@@ -167,12 +150,10 @@ async def put_instance(conn: AsyncConnection[Any], tenant_id: str, instance: Ins
         "targets": list(instance.targets),
         "capabilities": list(instance.capabilities),
     }
-    await _rows(conn, "put_instance", tenant_id=tenant_id, **values)
+    await _SQL.rows(conn, "put_instance", tenant_id=tenant_id, **values)
 
 
-async def find_capture(
-    conn: AsyncConnection[Any], tenant_id: str, capture_id: str
-) -> dict[str, Any] | None:
+async def find_capture(conn: Connection, tenant_id: str, capture_id: str) -> dict[str, Any] | None:
     """A capture's row with its document, or None."""
-    rows = await _rows(conn, "find_capture", tenant_id=tenant_id, capture_id=capture_id)
+    rows = await _SQL.rows(conn, "find_capture", tenant_id=tenant_id, capture_id=capture_id)
     return rows[0] if rows else None

@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
-from typing import Any
-
-from psycopg import AsyncConnection
 
 from prw_base.server.database import Connection, Database
 from prw_resolver.jobs import store
@@ -16,7 +13,7 @@ from prw_resolver.jobs.wake import WAKE
 
 
 async def defer_resolution(
-    conn: AsyncConnection[Any],
+    conn: Connection,
     *,
     tenant_id: str,
     catalog_id: str,
@@ -30,19 +27,17 @@ async def defer_resolution(
     return await store.defer(conn, ResolveJob(tenant_id, catalog_id, capture_id, attempt_group))
 
 
-async def stage_states(
-    conn: AsyncConnection[Any], capture_ids: Sequence[str]
-) -> Mapping[str, StageState]:
+async def stage_states(conn: Connection, capture_ids: Sequence[str]) -> Mapping[str, StageState]:
     """How far each of the named captures has come, for the tenant of the transaction."""
     return await store.stage_states(conn, capture_ids)
 
 
-async def done_stages(conn: AsyncConnection[Any], job: ResolveJob) -> frozenset[Stage]:
+async def done_stages(conn: Connection, job: ResolveJob) -> frozenset[Stage]:
     """The stages that the job's attempt group has behind it."""
     return await store.done_stages(conn, job)
 
 
-async def mark_done(conn: AsyncConnection[Any], job: ResolveJob, stage: Stage) -> bool:
+async def mark_done(conn: Connection, job: ResolveJob, stage: Stage) -> bool:
     """Write a stage's inbox row in the caller's transaction; False where the stage was done by another delivery."""
     return await store.mark_done(conn, job.tenant_id, job.stage_id(stage))
 
@@ -86,7 +81,7 @@ async def redrive(
     return jobs
 
 
-async def waiting(conn: AsyncConnection[Any]) -> tuple[int, int]:
+async def waiting(conn: Connection) -> tuple[int, int]:
     """How many jobs wait and how many are worked on: the tenant's, or all where the transaction has none."""
     return await store.waiting(conn)
 

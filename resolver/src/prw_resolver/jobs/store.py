@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
-from psycopg import AsyncConnection
-from psycopg.rows import dict_row
-
-from prw_base.server.sql import load
+from prw_base.server.database import Connection
+from prw_base.server.sql import Statements
 from prw_resolver.jobs.model import (
     MOST_FAILURES,
     QUEUE,
@@ -21,14 +19,8 @@ from prw_resolver.jobs.model import (
     as_text,
 )
 
-_SQL: Final = load("prw_resolver.jobs")
+_SQL = Statements("prw_resolver.jobs")
 _SWEEP: Final = 0x5052_5710
-
-
-async def _rows(conn: AsyncConnection[Any], name: str, **values: object) -> list[dict[str, Any]]:
-    cursor = conn.cursor(row_factory=dict_row)
-    await cursor.execute(_SQL[name].encode(), values)
-    return await cursor.fetchall() if cursor.description else []
 
 
 def _ids(job: ResolveJob) -> dict[str, object]:
@@ -40,24 +32,26 @@ def _ids(job: ResolveJob) -> dict[str, object]:
     }
 
 
-async def defer(conn: AsyncConnection[Any], job: ResolveJob) -> bool:
+async def defer(conn: Connection, job: ResolveJob) -> bool:
     """Enqueue; False where such a job waits already."""
-    return bool(await _rows(conn, "defer", queue=QUEUE, **_ids(job)))
+    return bool(await _SQL.rows(conn, "defer", queue=QUEUE, **_ids(job)))
 
 
-async def done_stages(conn: AsyncConnection[Any], job: ResolveJob) -> frozenset[Stage]:
+async def done_stages(conn: Connection, job: ResolveJob) -> frozenset[Stage]:
     """The stages that the job's attempt group has done."""
-    return frozenset(Stage(row["stage"]) for row in await _rows(conn, "done_stages", **_ids(job)))
+    return frozenset(
+        Stage(row["stage"]) for row in await _SQL.rows(conn, "done_stages", **_ids(job))
+    )
 
 
-async def mark_done(conn: AsyncConnection[Any], tenant_id: str, job_id: str) -> bool:
+async def mark_done(conn: Connection, tenant_id: str, job_id: str) -> bool:
     """Write an inbox row; False where it was there."""
-    return bool(await _rows(conn, "mark_done", tenant_id=tenant_id, job_id=job_id))
+    return bool(await _SQL.rows(conn, "mark_done", tenant_id=tenant_id, job_id=job_id))
 
 
-async def fail(conn: AsyncConnection[Any], job: ResolveJob, failure: Failure) -> tuple[int, bool]:
+async def fail(conn: Connection, job: ResolveJob, failure: Failure) -> tuple[int, bool]:
     """Count a failure; answers how many there are now, and whether the stage is a dead letter."""
-    [row] = await _rows(
+    [row] = await _SQL.rows(
         conn,
         "fail",
         stage=failure.stage,
@@ -70,11 +64,9 @@ async def fail(conn: AsyncConnection[Any], job: ResolveJob, failure: Failure) ->
     return row["failures"], row["dead"]
 
 
-async def stage_states(
-    conn: AsyncConnection[Any], capture_ids: Sequence[str]
-) -> Mapping[str, StageState]:
+async def stage_states(conn: Connection, capture_ids: Sequence[str]) -> Mapping[str, StageState]:
     """How far each named capture of the transaction's tenant has come."""
-    rows = await _rows(conn, "stage_states", capture_ids=list(capture_ids))
+    rows = await _SQL.rows(conn, "stage_states", capture_ids=list(capture_ids))
     return {
         row["capture_id"]: StageState(frozenset(map(Stage, row["done"])), row["dead_code"])
         for row in rows
@@ -82,43 +74,43 @@ async def stage_states(
 
 
 async def dead_letters(
-    conn: AsyncConnection[Any], tenant_id: str, capture_id: str | None, most: int
+    conn: Connection, tenant_id: str, capture_id: str | None, most: int
 ) -> tuple[DeadLetter, ...]:
     """Open dead letters, oldest first."""
-    rows = await _rows(conn, "dead_letters", tenant_id=tenant_id, capture_id=capture_id, most=most)
+    rows = await _SQL.rows(
+        conn, "dead_letters", tenant_id=tenant_id, capture_id=capture_id, most=most
+    )
     return tuple(DeadLetter(**row | {"stage": Stage(row["stage"])}) for row in rows)
 
 
-async def take_up(conn: AsyncConnection[Any], letter: DeadLetter) -> ResolveJob | None:
+async def take_up(conn: Connection, letter: DeadLetter) -> ResolveJob | None:
     """Close a dead letter in favour of a new attempt group; None where another did."""
     ids = {
         "tenant_id": letter.tenant_id,
         "capture_id": letter.capture_id,
         "attempt_group": letter.attempt_group,
     }
-    [row] = await _rows(conn, "next_group", **ids)
+    [row] = await _SQL.rows(conn, "next_group", **ids)
     group: int = row["attempt_group"]
-    if not await _rows(conn, "take_up", new_group=group, stage=letter.stage, **ids):
+    if not await _SQL.rows(conn, "take_up", new_group=group, stage=letter.stage, **ids):
         return None
-    await _rows(conn, "carry_over", new_group=group, **ids)
+    await _SQL.rows(conn, "carry_over", new_group=group, **ids)
     return ResolveJob(letter.tenant_id, letter.catalog_id, letter.capture_id, group)
 
 
-async def without_job(
-    conn: AsyncConnection[Any], age: timedelta, most: int
-) -> tuple[ResolveJob, ...]:
+async def without_job(conn: Connection, age: timedelta, most: int) -> tuple[ResolveJob, ...]:
     """Captures older than `age`, of every tenant, that are not done and that no job works on."""
-    rows = await _rows(conn, "without_job", age=age, most=most)
+    rows = await _SQL.rows(conn, "without_job", age=age, most=most)
     return tuple(ResolveJob(**row) for row in rows)
 
 
-async def try_sweep(conn: AsyncConnection[Any]) -> bool:
+async def try_sweep(conn: Connection) -> bool:
     """Whether this transaction is the one that sweeps now; it stays so until its end."""
-    [row] = await _rows(conn, "try_sweep", key=_SWEEP)
+    [row] = await _SQL.rows(conn, "try_sweep", key=_SWEEP)
     return bool(row["mine"])
 
 
-async def waiting(conn: AsyncConnection[Any]) -> tuple[int, int]:
+async def waiting(conn: Connection) -> tuple[int, int]:
     """How many jobs wait, and how many are worked on."""
-    [row] = await _rows(conn, "waiting")
+    [row] = await _SQL.rows(conn, "waiting")
     return row["waiting"], row["working"]

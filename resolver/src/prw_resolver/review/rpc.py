@@ -15,7 +15,7 @@ from prw.operator.v1 import review_service_pb2 as pb
 from prw.operator.v1 import review_service_pb2_grpc
 from prw_base.canonical import canonical_json
 from prw_base.principal import Kind, Principal, current
-from prw_resolver.catalog.store import Scope
+from prw_base.scope import Scope
 from prw_resolver.review.decide import Request
 from prw_resolver.review.model import Case, CaseKind, CaseStatus, HistoryEntry
 from prw_resolver.review.service import Review

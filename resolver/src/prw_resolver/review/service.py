@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
-
-from psycopg import AsyncConnection
 
 from prw.errors import Code, PrwError
-from prw_base.server.database import Database
+from prw_base.scope import Scope
+from prw_base.server.database import Connection, Database
 from prw_resolver.catalog import store as catalog_store
 from prw_resolver.catalog.acceptance import Held, record_listing_id, record_merchant_id
 from prw_resolver.catalog.model import Item, ItemStatus
-from prw_resolver.catalog.store import Scope
 from prw_resolver.review import store
 from prw_resolver.review.correct import correct
 from prw_resolver.review.decide import Ground, Request, Ruling, rule
@@ -30,7 +27,7 @@ FACTS_MOVED = frozenset({Code.STALE_FACT_REVISION, Code.KEY_TAKEN, Code.ITEM_NOT
 TRIES = 5
 DECIDABLE = frozenset({Action.ACCEPT, Action.CORRECT, Action.REJECT, Action.DEFER, Action.RETRACT})
 
-LoadVocabulary = Callable[[AsyncConnection[Any], str, str], Awaitable[Vocabulary]]
+LoadVocabulary = Callable[[Connection, str, str], Awaitable[Vocabulary]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +96,7 @@ class Review:
                     raise
         raise PrwError(Code.UNAVAILABLE, "the catalogue moves too fast; decide again")
 
-    async def _case(self, conn: AsyncConnection[Any], scope: Scope, case_id: str) -> Case:
+    async def _case(self, conn: Connection, scope: Scope, case_id: str) -> Case:
         case = await store.case(conn, scope, case_id)
         if case is not None:
             return case
@@ -126,7 +123,7 @@ class Review:
             )
 
 
-async def _destination(conn: AsyncConnection[Any], scope: Scope, request: Request) -> Item | None:
+async def _destination(conn: Connection, scope: Scope, request: Request) -> Item | None:
     if request.map_to is None:
         return None
     item = (await catalog_store.items(conn, scope, [request.map_to])).get(request.map_to)
@@ -139,7 +136,7 @@ async def _destination(conn: AsyncConnection[Any], scope: Scope, request: Reques
     return item
 
 
-async def _held(conn: AsyncConnection[Any], scope: Scope, record: NormalisedRecord) -> Held:
+async def _held(conn: Connection, scope: Scope, record: NormalisedRecord) -> Held:
     listing, merchant = record_listing_id(record), record_merchant_id(record)
     mapping = await catalog_store.mapping(conn, scope, listing)
     if merchant is None and mapping is not None:

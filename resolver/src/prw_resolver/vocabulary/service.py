@@ -6,9 +6,7 @@ import tomllib
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
-from typing import Any
 
-from psycopg import AsyncConnection
 from pydantic import ValidationError
 
 from prw.errors import Code, PrwError
@@ -68,14 +66,12 @@ async def publish(
     return await db.run(work, tenant_id)
 
 
-async def load(conn: AsyncConnection[Any], tenant_id: str, catalog_id: str) -> Vocabulary:
+async def load(conn: Connection, tenant_id: str, catalog_id: str) -> Vocabulary:
     """What is published for a catalogue, each definition at its newest version; empty where nothing is."""
     return await Catalog(conn, tenant_id, catalog_id).vocabulary()
 
 
-async def active_generation(
-    conn: AsyncConnection[Any], tenant_id: str, catalog_id: str
-) -> int | None:
+async def active_generation(conn: Connection, tenant_id: str, catalog_id: str) -> int | None:
     """The generation that captures pin when they arrive; None where nothing is published."""
     return await Catalog(conn, tenant_id, catalog_id).active_generation()
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from psycopg import AsyncConnection
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-from prw_base.server.sql import load
+from prw_base.server.database import Connection
+from prw_base.server.sql import Statements
 from prw_resolver.vocabulary.definitions import (
     AttributeDefinition,
     ClassDefinition,
@@ -18,20 +17,18 @@ from prw_resolver.vocabulary.definitions import (
     Vocabulary,
 )
 
-_SQL: Final = load("prw_resolver.vocabulary")
+_SQL = Statements("prw_resolver.vocabulary")
 
 
 class Catalog:
     """The published definitions of one catalogue, in one transaction."""
 
-    def __init__(self, conn: AsyncConnection[Any], tenant_id: str, catalog_id: str) -> None:
+    def __init__(self, conn: Connection, tenant_id: str, catalog_id: str) -> None:
         self._conn = conn
         self._ids = {"tenant_id": tenant_id, "catalog_id": catalog_id}
 
     async def _rows(self, name: str, **values: object) -> list[dict[str, Any]]:
-        cursor = self._conn.cursor(row_factory=dict_row)
-        await cursor.execute(_SQL[name].encode(), self._ids | values)
-        return await cursor.fetchall()
+        return await _SQL.rows(self._conn, name, **self._ids, **values)
 
     async def lock(self) -> bool:
         """Keep other publishers out until the transaction ends; False where there is no such catalogue."""

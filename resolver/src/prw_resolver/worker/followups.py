@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 
 from prw.errors import PrwError
+from prw_base.scope import Scope
 from prw_base.server.database import Database
-from prw_resolver.catalog.store import Scope
 from prw_resolver.identity.store import follow_ups_due
 from prw_resolver.vocabulary import service as vocabularies
 from prw_resolver.vocabulary.definitions import Vocabulary

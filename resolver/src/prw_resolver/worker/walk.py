@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator
 
 from prw_base.faults import fault
+from prw_base.scope import Scope
 from prw_base.server.database import Connection
-from prw_resolver.catalog.store import Scope
 from prw_resolver.extraction import service as extraction
 from prw_resolver.extraction.model import Captured
 from prw_resolver.extraction.service import Step
