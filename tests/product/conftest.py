@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from prw_base import faults
+from prw_base.scope import Scope
 from prw_base.server.database import Database
 from prw_product.apply.service import Applier, open_live
 from prw_product.follow.decode import decode
-from prw_product.publish.model import Scope
 from prw_product.serve.service import Catalogue
 from tests.product.events import CATALOG, EPOCH, TENANT
 from tests.product.rpc import Resolver

@@ -7,11 +7,11 @@ import pytest
 from psycopg import errors
 
 from prw.errors import Code, PrwError
+from prw_base.scope import Scope
 from prw_base.server.database import Database
 from prw_product.apply.model import Delivery
 from prw_product.apply.service import Applier, open_live
 from prw_product.follow.decode import decode
-from prw_product.publish.model import Scope
 from prw_product.serve.model import ItemQuery
 from prw_product.serve.service import Catalogue
 from tests.product import looking

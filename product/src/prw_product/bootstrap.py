@@ -14,6 +14,7 @@ import uvicorn
 from prw.catalog.v1.catalog_service_pb2_grpc import add_CatalogServiceServicer_to_server
 from prw.errors import Code, PrwError
 from prw_base.client import Tls, open_channel
+from prw_base.scope import Scope
 from prw_base.server.database import Database
 from prw_base.server.postgres import open_cluster
 from prw_base.server.provision import PRODUCT_DATABASE, PRODUCT_ROLES, provision
@@ -21,7 +22,6 @@ from prw_base.server.rpc import RpcServer, RpcSettings
 from prw_product.follow.client import connector
 from prw_product.follow.model import Standing
 from prw_product.follow.service import Follower, FollowSettings
-from prw_product.publish.model import Scope
 from prw_product.serve.http import make_app
 from prw_product.serve.rpc import CatalogRpc
 from prw_product.serve.service import Catalogue

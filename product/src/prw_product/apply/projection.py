@@ -8,14 +8,14 @@ from typing import Any, TypeVar
 from psycopg.types.json import Jsonb
 
 from prw_base.faults import fault
+from prw_base.scope import Scope
 from prw_base.server.database import Connection
-from prw_base.server.sql import load
+from prw_base.server.sql import Statements
 from prw_product.apply.model import Event, Inventory, Item, Key, Mapping, Merchant, Source
-from prw_product.publish.model import Release, Scope
+from prw_product.publish.model import Release
 from prw_product.publish.service import publish
-from prw_product.publish.store import keys
 
-_SQL = load("prw_product.apply", "projection.sql")
+_SQL = Statements("prw_product.apply", "projection.sql")
 _B = TypeVar("_B")
 _Rows = Sequence[tuple[int, _B]]
 
@@ -57,7 +57,7 @@ async def _put(
     columns: Callable[[_Rows[_B]], dict[str, Any]],
 ) -> None:
     if rows:
-        await conn.execute(_SQL[statement], keys(scope) | columns(rows))
+        await _SQL.run(conn, statement, **scope.ids, **columns(rows))
 
 
 def _items(rows: _Rows[Item]) -> dict[str, Any]:

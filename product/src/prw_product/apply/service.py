@@ -13,6 +13,7 @@ import structlog
 from psycopg import DataError, IntegrityError
 
 from prw_base.faults import fault
+from prw_base.scope import Scope
 from prw_base.server.database import CONSUMER_TIMEOUT, Connection, Database
 from prw_product.apply import store
 from prw_product.apply.model import (
@@ -31,7 +32,7 @@ from prw_product.apply.plan import Known, Plan, plan
 from prw_product.apply.projection import project
 from prw_product.publish import service as publishing
 from prw_product.publish import store as publish_store
-from prw_product.publish.model import Generation, Scope
+from prw_product.publish.model import Generation
 
 _log = structlog.get_logger(__name__)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from prw_base.server.database import Connection
-from prw_base.server.sql import load
+from prw_base.server.sql import Statements
 from prw_product.apply.model import (
     AggregateType,
     Delivery,
@@ -19,10 +19,9 @@ from prw_product.apply.model import (
     Seen,
 )
 from prw_product.apply.plan import State
-from prw_product.publish import store as publish_store
 from prw_product.publish.model import Generation
 
-_SQL = load("prw_product.apply", "store.sql")
+_SQL = Statements("prw_product.apply")
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,63 +44,57 @@ class Counts:
     updated_at: datetime
 
 
-def keys(generation: Generation) -> dict[str, Any]:
-    """The parameters that every statement of a generation's stream has."""
-    return {
-        **publish_store.keys(generation.scope),
-        "history_epoch": generation.history_epoch,
-        "generation": generation.number,
-    }
-
-
 async def lock_progress(conn: Connection, generation: Generation) -> Lock | None:
     """Lock the generation's progress row until the transaction ends."""
-    row = await (await conn.execute(_SQL["lock_progress"], keys(generation))).fetchone()
-    return None if row is None else Lock(row[0], row[1])
+    row = await _SQL.row(conn, "lock_progress", **generation.ids)
+    return None if row is None else Lock(**row)
 
 
 async def put_progress(conn: Connection, generation: Generation) -> None:
     """Begin the generation's progress at 0 where it has not begun."""
-    await conn.execute(_SQL["put_progress"], keys(generation))
+    await _SQL.run(conn, "put_progress", **generation.ids)
 
 
 async def read_progress(conn: Connection, generation: Generation) -> int | None:
     """The durable progress, or None before it has begun."""
-    row = await (await conn.execute(_SQL["read_progress"], keys(generation))).fetchone()
-    return None if row is None else int(row[0])
+    row = await _SQL.row(conn, "read_progress", **generation.ids)
+    return None if row is None else int(row["position"])
 
 
 async def read_counts(conn: Connection, generation: Generation) -> Counts | None:
     """Progress and what holds it."""
-    row = await (await conn.execute(_SQL["count_state"], keys(generation))).fetchone()
-    return None if row is None else Counts(*row)
+    row = await _SQL.row(conn, "count_state", **generation.ids)
+    return None if row is None else Counts(**row)
 
 
 async def find_inbox(
     conn: Connection, generation: Generation, positions: Sequence[int], event_ids: Sequence[str]
 ) -> list[Seen]:
     """Inbox rows of these positions, and of these events at whatever position."""
-    values = keys(generation) | {"positions": list(positions), "event_ids": list(event_ids)}
-    rows = await (await conn.execute(_SQL["find_inbox"], values)).fetchall()
-    return [Seen(row[0], row[1], bytes(row[2]), Outcome(row[3])) for row in rows]
+    values = generation.ids | {"positions": list(positions), "event_ids": list(event_ids)}
+    rows = await _SQL.rows(conn, "find_inbox", **values)
+    return [Seen(**row | {"outcome": Outcome(row["outcome"])}) for row in rows]
 
 
 async def find_waiting(
     conn: Connection, generation: Generation, woken: Iterable[Key]
 ) -> list[Delivery]:
     """Parked events that a change of these aggregates may release, transitively."""
-    values = keys(generation) | _split(woken)
-    rows = await (await conn.execute(_SQL["find_waiting"], values)).fetchall()
-    return [Delivery(row[0], row[1], bytes(row[2])) for row in rows]
+    values = generation.ids | _split(woken)
+    rows = await _SQL.rows(conn, "find_waiting", **values)
+    return [Delivery(**row) for row in rows]
 
 
 async def find_applied(
     conn: Connection, generation: Generation, wanted: Iterable[Key]
 ) -> dict[Key, int]:
     """The applied revision of each aggregate that has one; others may be in the answer too."""
-    values = publish_store.keys(generation.scope) | _split(wanted)
-    rows = await (await conn.execute(_SQL["find_applied"], values)).fetchall()
-    return {Key(AggregateType(row[0]), row[1]): row[2] for row in rows}
+    values = generation.scope.ids | _split(wanted)
+    rows = await _SQL.rows(conn, "find_applied", **values)
+    return {
+        Key(AggregateType(row["aggregate_type"]), row["aggregate_id"]): row["revision"]
+        for row in rows
+    }
 
 
 async def find_mapping_states(
@@ -109,12 +102,14 @@ async def find_mapping_states(
 ) -> set[State]:
     """Which mapping revisions are stored; others than those asked for may be in the answer."""
     states = list(wanted)
-    values = publish_store.keys(generation.scope) | {
+    values = generation.scope.ids | {
         "listings": [key.id for key, _ in states],
         "revisions": [revision for _, revision in states],
     }
-    rows = await (await conn.execute(_SQL["find_mapping_states"], values)).fetchall()
-    return {(Key(AggregateType.LISTING_MAPPING, row[0]), row[1]) for row in rows}
+    rows = await _SQL.rows(conn, "find_mapping_states", **values)
+    return {
+        (Key(AggregateType.LISTING_MAPPING, row["listing_id"]), row["revision"]) for row in rows
+    }
 
 
 def _split(wanted: Iterable[Key]) -> dict[str, Any]:
@@ -124,28 +119,28 @@ def _split(wanted: Iterable[Key]) -> dict[str, Any]:
 
 async def put_inbox(conn: Connection, generation: Generation, rows: Sequence[Seen]) -> None:
     """Note what became of each position; every row must be written, for the lock is held."""
-    values = keys(generation) | {
+    values = generation.ids | {
         "positions": [row.position for row in rows],
         "event_ids": [row.event_id for row in rows],
         "digests": [row.digest for row in rows],
         "outcomes": [row.outcome.value for row in rows],
     }
-    written = (await conn.execute(_SQL["put_inbox"], values)).rowcount
+    written = await _SQL.run(conn, "put_inbox", **values)
     if written != len(rows):
         raise AssertionError(f"{len(rows) - written} inbox rows were settled by somebody else")
 
 
 async def put_parked(conn: Connection, generation: Generation, events: Sequence[Event]) -> None:
     """Keep events until what they need is applied."""
-    values = keys(generation) | {
+    values = generation.ids | {
         "positions": [event.position for event in events],
         "types": [event.key.type.value for event in events],
         "ids": [event.key.id for event in events],
         "committed": [event.delivery.committed_at for event in events],
         "events": [event.delivery.event for event in events],
     }
-    await conn.execute(_SQL["put_parked"], values)
-    await conn.execute(_SQL["put_parked_needs"], keys(generation) | _needs(events))
+    await _SQL.run(conn, "put_parked", **values)
+    await _SQL.run(conn, "put_parked_needs", **generation.ids, **_needs(events))
 
 
 def _needs(events: Sequence[Event]) -> dict[str, Any]:
@@ -165,9 +160,9 @@ def _needs(events: Sequence[Event]) -> dict[str, Any]:
 
 async def delete_parked(conn: Connection, generation: Generation, positions: Sequence[int]) -> None:
     """Let go of events that wait no longer."""
-    values = keys(generation) | {"positions": list(positions)}
-    await conn.execute(_SQL["delete_parked_needs"], values)
-    await conn.execute(_SQL["delete_parked"], values)
+    values = generation.ids | {"positions": list(positions)}
+    await _SQL.run(conn, "delete_parked_needs", **values)
+    await _SQL.run(conn, "delete_parked", **values)
 
 
 async def put_dead_letters(
@@ -175,39 +170,39 @@ async def put_dead_letters(
 ) -> None:
     """Keep what is refused, whole, for an operator."""
     once = list({(letter.position, letter.digest): letter for letter in letters}.values())
-    values = keys(generation) | {
+    values = generation.ids | {
         "positions": [letter.position for letter in once],
         "digests": [letter.digest for letter in once],
         "codes": [letter.code.value for letter in once],
         "messages": [letter.message for letter in once],
         "events": [letter.delivery.event for letter in once],
     }
-    await conn.execute(_SQL["put_dead_letters"], values)
+    await _SQL.run(conn, "put_dead_letters", **values)
 
 
 async def resolve_dead_letters(
     conn: Connection, generation: Generation, positions: Sequence[int]
 ) -> None:
     """Mark refusals of positions that are processed now."""
-    values = keys(generation) | {"positions": list(positions)}
-    await conn.execute(_SQL["resolve_dead_letters"], values)
+    values = generation.ids | {"positions": list(positions)}
+    await _SQL.run(conn, "resolve_dead_letters", **values)
 
 
 async def put_ignored(conn: Connection, generation: Generation, events: Sequence[Event]) -> None:
     """Audit events of fenced epochs."""
-    values = keys(generation) | {
+    values = generation.ids | {
         "epochs": [event.history_epoch for event in events],
         "positions": [event.position for event in events],
         "digests": [event.digest for event in events],
         "event_ids": [event.event_id for event in events],
     }
-    await conn.execute(_SQL["put_ignored"], values)
+    await _SQL.run(conn, "put_ignored", **values)
 
 
 async def advance_progress(conn: Connection, generation: Generation, held: int) -> int:
     """Move progress from ``held`` through the contiguous processed prefix; returns it."""
-    values = keys(generation) | {"progress": held}
-    row = await (await conn.execute(_SQL["advance_progress"], values)).fetchone()
+    values = generation.ids | {"progress": held}
+    row = await _SQL.row(conn, "advance_progress", **values)
     if row is None:
         raise AssertionError("progress moved while it was locked")
-    return int(row[0])
+    return int(row["position"])

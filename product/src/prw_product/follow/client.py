@@ -13,9 +13,9 @@ from prw.changes.v1 import change_service_pb2 as pb
 from prw.changes.v1.change_service_pb2_grpc import ChangeServiceStub
 from prw.errors import Code, PrwError
 from prw_base.client import NEVER, call, receive
+from prw_base.scope import Scope
 from prw_product.apply.model import Delivery
 from prw_product.follow.model import Page, Registered, Stream
-from prw_product.publish.model import Scope
 
 _CALL = timedelta(seconds=5)
 _LIST = timedelta(seconds=30)

@@ -8,8 +8,8 @@ from datetime import datetime, timedelta
 from random import SystemRandom
 
 from prw.errors import Code, PrwError
+from prw_base.scope import Scope
 from prw_product.apply.model import Delivery
-from prw_product.publish.model import Scope
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ import structlog
 
 from prw.errors import Code, PrwError
 from prw_base.faults import fault
+from prw_base.scope import Scope
 from prw_base.server.database import Database
 from prw_product.apply.model import ContentChanged, Delivery
 from prw_product.apply.service import Applied, Applier, GenerationMoved, Live, open_live
@@ -33,7 +34,6 @@ from prw_product.follow.model import (
     find_gaps,
     greatest,
 )
-from prw_product.publish.model import Scope
 
 _log = structlog.get_logger(__name__)
 

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-
-@dataclass(frozen=True, slots=True)
-class Scope:
-    """One tenant's catalogue."""
-
-    tenant_id: str
-    catalog_id: str
+from prw_base.scope import Scope
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +17,12 @@ class Generation:
     scope: Scope
     number: int
     history_epoch: int
+
+    @property
+    def ids(self) -> dict[str, object]:
+        """What names it, as the parameters that its statements share."""
+        named = {"history_epoch": self.history_epoch, "generation": self.number}
+        return {**self.scope.ids, **named}
 
 
 @dataclass(frozen=True, slots=True)

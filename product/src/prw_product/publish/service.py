@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from prw_base.scope import Scope
 from prw_base.server.database import Connection
 from prw_product.publish import store
-from prw_product.publish.model import Generation, Release, Scope
+from prw_product.publish.model import Generation, Release
 
 FIRST_GENERATION = 1
 

@@ -8,45 +8,36 @@ from typing import Any
 from psycopg import IntegrityError
 from psycopg.types.json import Jsonb
 
+from prw_base.scope import Scope
 from prw_base.server.database import Connection
-from prw_base.server.sql import load
-from prw_product.publish.model import Generation, Release, Scope, is_filterable
+from prw_base.server.sql import Statements
+from prw_product.publish.model import Generation, Release, is_filterable
 
-_SQL = load("prw_product.publish", "store.sql")
-
-
-def keys(scope: Scope) -> dict[str, Any]:
-    """The parameters that every statement of a scope has."""
-    return {"tenant_id": scope.tenant_id, "catalog_id": scope.catalog_id}
+_SQL = Statements("prw_product.publish")
 
 
 async def find_serving(conn: Connection, scope: Scope) -> Generation | None:
     """The generation that serves ``scope``, or None before the first one."""
-    row = await (await conn.execute(_SQL["find_serving"], keys(scope))).fetchone()
-    return None if row is None else Generation(scope, row[0], row[1])
+    row = await _SQL.row(conn, "find_serving", **scope.ids)
+    return None if row is None else Generation(scope, row["generation"], row["history_epoch"])
 
 
 async def enter_serving(conn: Connection, scope: Scope) -> Generation | None:
     """Make the serving generation's tables the ones of this transaction; None if there is none."""
-    row = await (await conn.execute(_SQL["enter_serving"], keys(scope))).fetchone()
-    return None if row is None else Generation(scope, row[0], row[1])
+    row = await _SQL.row(conn, "enter_serving", **scope.ids)
+    return None if row is None else Generation(scope, row["generation"], row["history_epoch"])
 
 
 async def enter(conn: Connection, generation: Generation) -> None:
     """Make ``generation``'s tables the ones of this transaction."""
-    await conn.execute(_SQL["enter_generation"], {"generation": generation.number})
+    await _SQL.run(conn, "enter_generation", generation=generation.number)
 
 
 async def put_first(conn: Connection, generation: Generation) -> bool:
     """Make ``generation`` and point to it; False where the scope has a pointer already."""
-    values = {
-        **keys(generation.scope),
-        "generation": generation.number,
-        "history_epoch": generation.history_epoch,
-    }
-    await conn.execute(_SQL["create_generation"], values)
-    await conn.execute(_SQL["put_generation"], values)
-    return await (await conn.execute(_SQL["put_serving"], values)).fetchone() is not None
+    await _SQL.run(conn, "create_generation", **generation.ids)
+    await _SQL.run(conn, "put_generation", **generation.ids)
+    return await _SQL.row(conn, "put_serving", **generation.ids) is not None
 
 
 async def put_public_items(conn: Connection, scope: Scope, releases: Sequence[Release]) -> None:
@@ -54,13 +45,13 @@ async def put_public_items(conn: Connection, scope: Scope, releases: Sequence[Re
 
     Raises psycopg.IntegrityError for a second release of an item, or one that changed its item.
     """
-    values = keys(scope) | _columns(releases)
-    written = (await conn.execute(_SQL["put_public_items"], values)).rowcount
+    values = scope.ids | _columns(releases)
+    written = await _SQL.run(conn, "put_public_items", **values)
     if written != len(releases):
         raise IntegrityError("a release has changed its item")
-    items = {**keys(scope), "items": [release.item_id for release in releases]}
-    await conn.execute(_SQL["delete_public_attributes"], items)
-    await conn.execute(_SQL["put_public_attributes"], keys(scope) | _values(releases))
+    items = {**scope.ids, "items": [release.item_id for release in releases]}
+    await _SQL.run(conn, "delete_public_attributes", **items)
+    await _SQL.run(conn, "put_public_attributes", **scope.ids, **_values(releases))
 
 
 def _columns(releases: Sequence[Release]) -> dict[str, Any]:
@@ -90,8 +81,8 @@ async def replace_released_listings(
     conn: Connection, scope: Scope, releases: Sequence[Release]
 ) -> set[str]:
     """Name the listings of the releases; returns every listing whose owner may have changed."""
-    items = {**keys(scope), "items": [release.item_id for release in releases]}
-    former = await (await conn.execute(_SQL["delete_released_listings"], items)).fetchall()
+    items = {**scope.ids, "items": [release.item_id for release in releases]}
+    former = await _SQL.rows(conn, "delete_released_listings", **items)
     pairs = [(release, listing) for release in releases for listing in release.listings]
     named = [listing.listing_id for _, listing in pairs]
     values = {
@@ -100,12 +91,12 @@ async def replace_released_listings(
         "revisions": [listing.mapping_revision for _, listing in pairs],
         "positions": [release.position for release, _ in pairs],
     }
-    await conn.execute(_SQL["put_released_listings"], keys(scope) | values)
-    return {str(row[0]) for row in former} | set(named)
+    await _SQL.run(conn, "put_released_listings", **scope.ids, **values)
+    return {str(row["listing_id"]) for row in former} | set(named)
 
 
 async def assign_listings(conn: Connection, scope: Scope, listings: set[str]) -> None:
     """Give each listing its one public owner anew."""
-    values = {**keys(scope), "listings": sorted(listings)}
-    await conn.execute(_SQL["delete_public_listings"], values)
-    await conn.execute(_SQL["assign_public_listings"], values)
+    values = {**scope.ids, "listings": sorted(listings)}
+    await _SQL.run(conn, "delete_public_listings", **values)
+    await _SQL.run(conn, "assign_public_listings", **values)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prw.errors import Code, PrwError
+from prw_base.scope import Scope
 from prw_base.server.database import Connection, Database
-from prw_product.publish.model import Scope
 from prw_product.publish.store import enter_serving
 from prw_product.serve import store
 from prw_product.serve.model import (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from prw_base.scope import Scope
 from prw_base.server.database import Connection, Database
 from prw_product.apply.store import read_counts
-from prw_product.publish.model import Scope
 from prw_product.publish.store import enter_serving
 from prw_product.serve.store import count_public
 

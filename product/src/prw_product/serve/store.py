@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from prw_base.scope import Scope
 from prw_base.server.database import Connection
-from prw_base.server.sql import load
-from prw_product.publish.model import Attribute, Scope
-from prw_product.publish.store import keys
+from prw_base.server.sql import Statements
+from prw_product.publish.model import Attribute
 from prw_product.serve.display import spellings
 from prw_product.serve.model import Item, Merchant, Offer
 
-_SQL = load("prw_product.serve", "store.sql")
+_SQL = Statements("prw_product.serve")
 
 
 async def list_items(
@@ -26,29 +26,29 @@ async def list_items(
 ) -> list[Item]:
     """At most ``limit`` released items with ids after ``after``."""
     asked = {"class_id": class_id, "after": after, "limit": limit}
-    values = keys(scope) | asked | _filters(attributes)
-    rows = await (await conn.execute(_SQL["list_items"], values)).fetchall()
+    values = scope.ids | asked | _filters(attributes)
+    rows = await _SQL.rows(conn, "list_items", **values)
     return [_item(row) for row in rows]
 
 
 async def find_item(conn: Connection, scope: Scope, item_id: str) -> Item | None:
     """A released item, or None."""
-    values = keys(scope) | {"item_id": item_id}
-    row = await (await conn.execute(_SQL["find_item"], values)).fetchone()
+    values = scope.ids | {"item_id": item_id}
+    row = await _SQL.row(conn, "find_item", **values)
     return None if row is None else _item(row)
 
 
 async def list_merchants(conn: Connection, scope: Scope, after: str, limit: int) -> list[Merchant]:
     """At most ``limit`` merchants with a released offer, with ids after ``after``."""
-    values = keys(scope) | {"after": after, "limit": limit}
-    rows = await (await conn.execute(_SQL["list_merchants"], values)).fetchall()
-    return [Merchant(*row) for row in rows]
+    values = scope.ids | {"after": after, "limit": limit}
+    rows = await _SQL.rows(conn, "list_merchants", **values)
+    return [Merchant(**row) for row in rows]
 
 
 async def count_public(conn: Connection, scope: Scope) -> tuple[int, int]:
     """Released items, and listings that are public under them."""
-    row = await (await conn.execute(_SQL["count_public"], keys(scope))).fetchone()
-    return (0, 0) if row is None else (row[0], row[1])
+    row = await _SQL.row(conn, "count_public", **scope.ids)
+    return (0, 0) if row is None else (row["items"], row["listings"])
 
 
 def _filters(attributes: Mapping[str, str]) -> dict[str, Any]:
@@ -66,17 +66,10 @@ def _filters(attributes: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _item(row: tuple[Any, ...]) -> Item:
-    item_id, class_id, title, attributes, published, publication, offers = row
-    return Item(
-        item_id,
-        class_id,
-        title,
-        tuple(Attribute(**attribute) for attribute in attributes),
-        published,
-        publication,
-        tuple(_offer(offer) for offer in offers),
-    )
+def _item(row: Mapping[str, Any]) -> Item:
+    attributes = tuple(Attribute(**attribute) for attribute in row["attributes"])
+    offers = tuple(_offer(offer) for offer in row["offers"])
+    return Item(**{**row, "attributes": attributes, "offers": offers})
 
 
 def _offer(offer: Mapping[str, Any]) -> Offer:

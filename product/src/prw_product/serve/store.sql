@@ -7,7 +7,7 @@ select item.item_id, item.class_id, item.title, item.attributes, item.published_
         from public_offer as offer
         where offer.tenant_id = %(tenant_id)s and offer.catalog_id = %(catalog_id)s
             and offer.item_id = item.item_id
-    ), '[]'::jsonb)
+    ), '[]'::jsonb) as offers
 from public_item as item
 where item.tenant_id = %(tenant_id)s and item.catalog_id = %(catalog_id)s
     and item.item_id > %(after)s
@@ -34,7 +34,7 @@ select item.item_id, item.class_id, item.title, item.attributes, item.published_
         from public_offer as offer
         where offer.tenant_id = %(tenant_id)s and offer.catalog_id = %(catalog_id)s
             and offer.item_id = item.item_id
-    ), '[]'::jsonb)
+    ), '[]'::jsonb) as offers
 from public_item as item
 where item.tenant_id = %(tenant_id)s and item.catalog_id = %(catalog_id)s
     and item.item_id = %(item_id)s;
@@ -57,6 +57,6 @@ limit %(limit)s;
 -- How much is public, in one row.
 select
     (select count(*) from public_item
-        where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s),
+        where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s) as items,
     (select count(*) from public_listing
-        where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s);
+        where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s) as listings;
