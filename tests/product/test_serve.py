@@ -16,6 +16,7 @@ from prw.catalog.v1.catalog_service_pb2_grpc import (
     CatalogServiceStub,
     add_CatalogServiceServicer_to_server,
 )
+from prw.changes.v1 import change_pb2 as changes
 from prw.errors import Code
 from prw.grpc_errors import from_rpc_error
 from prw_base.client import open_channel
@@ -24,7 +25,16 @@ from prw_product.apply.service import Applier
 from prw_product.serve.http import make_app
 from prw_product.serve.rpc import CatalogRpc
 from prw_product.serve.service import Catalogue
-from tests.product.events import deliveries, history, item, mapping, merchant, release, story
+from tests.product.events import (
+    capacity,
+    deliveries,
+    history,
+    item,
+    mapping,
+    merchant,
+    release,
+    story,
+)
 
 
 @pytest.fixture
@@ -181,10 +191,26 @@ async def test_the_pages_read_well(http: httpx.AsyncClient) -> None:
     assert "2 items, 3 offers" in listed
     assert '<a href="/items/itm_1">Aurora P5 1 TB</a>' in listed
     assert "€129.90" in listed
-    page = (await http.get("/items/itm_2")).text
-    for text in ("Lumen Parts", "$199.00", "In stock", "2 TB", "Storage SSD", '<th scope="col">'):
+    page = (await http.get("/items/itm_2")).text.replace("\N{NO-BREAK SPACE}", " ")
+    for text in ("Lumen Parts", "$199.00", "In stock", "2 TB", "Storage SSD", '<th scope="col"'):
         assert text in page
+    assert "at lumen.example" in page
     assert (await http.get("/style.css")).headers["content-type"].startswith("text/css")
+
+
+async def test_near_misses_are_told_apart_in_the_list(
+    applier: Applier, http: httpx.AsyncClient
+) -> None:
+    """What alone differs between a drive and its neighbours stands beside each title."""
+    cooled = changes.Attribute(key="storage:heatsink", value="true")
+    pair = changes.Attribute(key="core:pack_quantity", value="2")
+    told: dict[str, list[changes.Attribute]] = {"itm_1": [], "itm_2": [cooled], "itm_3": [pair]}
+    made = [item(name) for name in told]
+    made += [release(name, {}, fields=[capacity(), *more]) for name, more in told.items()]
+    await applier.apply(deliveries(history(*made)))
+    listed = (await http.get("/")).text.replace("\N{NO-BREAK SPACE}", " ")
+    for text in ("SSD · 1 TB<", "SSD · 1 TB · with heatsink<", "SSD · 1 TB · pack of 2<"):
+        assert text in listed
 
 
 async def test_what_sources_say_cannot_become_markup(

@@ -104,3 +104,8 @@ def is_web_address(url: str) -> bool:
     except ValueError:
         return False
     return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def site(url: str) -> str:
+    """The host that a stated web address names: where a listing stands, which need not be its merchant's."""
+    return urlsplit(url).hostname or ""

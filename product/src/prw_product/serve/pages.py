@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from decimal import Decimal
 from importlib import resources
 from typing import Annotated, Any
@@ -12,11 +12,12 @@ from fastapi.responses import HTMLResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from prw.errors import PrwError
+from prw_product.publish.model import Attribute
 from prw_product.serve import display
 from prw_product.serve.model import MAX_TEXT, Item, ItemQuery
 from prw_product.serve.service import Catalogue
 
-_SHOWN_IN_LIST = ("core:brand", "storage:capacity", "core:condition")
+_SHOWN_IN_BRIEF = ("core:brand", "storage:capacity", "core:condition")
 Token = Annotated[str, Query(max_length=MAX_TEXT)]
 
 
@@ -32,9 +33,15 @@ def _environment() -> Environment:
         "value_text": display.value_text,
         "label": display.label,
         "sentence": display.sentence,
+        "site": display.site,
     }
     made.tests["web_address"] = display.is_web_address
-    made.globals |= {"money": display.money_text, "from_price": _from_price, "brief": _brief}
+    made.globals |= {
+        "money": display.money_text,
+        "from_prices": _from_prices,
+        "brief": _brief,
+        "counted": _counted,
+    }
     return made
 
 
@@ -70,17 +77,35 @@ def error_page(error: PrwError, headers: Mapping[str, str]) -> Response:
     return HTMLResponse(text, error.entry.http, dict(headers))
 
 
-def _from_price(item: Item) -> str:
+def _from_prices(item: Item) -> list[str]:
     """The lowest stated price in each currency."""
     lowest: dict[str, Decimal] = {}
     for offer in item.offers:
         if offer.price_amount is not None and offer.price_currency is not None:
             amount = Decimal(offer.price_amount)
             lowest[offer.price_currency] = min(lowest.get(offer.price_currency, amount), amount)
-    return " / ".join(display.money_text(str(n), code) for code, n in sorted(lowest.items()))
+    return [display.money_text(str(amount), code) for code, amount in sorted(lowest.items())]
 
 
 def _brief(item: Item) -> str:
-    """What tells one item from another at a glance."""
+    """What tells one item from another at a glance: near misses differ in nothing else."""
     held = {attribute.key: attribute for attribute in item.attributes}
-    return ", ".join(display.value_text(held[key]) for key in _SHOWN_IN_LIST if key in held)
+    plain = [display.value_text(held[key]) for key in _SHOWN_IN_BRIEF if key in held]
+    stated = [display.sentence(item.class_id), *plain, *_particulars(held)]
+    return " · ".join(_together(text) for text in stated if text)
+
+
+def _particulars(held: Mapping[str, Attribute]) -> Iterator[str]:
+    if "storage:heatsink" in held and held["storage:heatsink"].value == "true":
+        yield "with heatsink"
+    if "core:pack_quantity" in held and held["core:pack_quantity"].value != "1":
+        yield f"pack of {held['core:pack_quantity'].value}"
+
+
+def _together(text: str) -> str:
+    """The text without a place to break a line."""
+    return text.replace(" ", "\N{NO-BREAK SPACE}")
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
