@@ -41,7 +41,13 @@ class Child:
 
 
 class Guard:
-    """Another process, which ends what it was told of when this one is gone, however that came; a context."""
+    """Another process, which ends what it was told of when this one is gone, however that came; a context.
+
+    It holds `lock` as long as it runs.
+    """
+
+    def __init__(self, lock: int) -> None:
+        self._lock = lock
 
     def __enter__(self) -> Guard:
         self._process = subprocess.Popen(
@@ -49,6 +55,7 @@ class Guard:
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             bufsize=0,
+            pass_fds=(self._lock,),
             start_new_session=True,
         )
         return self

@@ -75,7 +75,7 @@ def run(layout: Layout, options: Options) -> Figures | None:
     """
     with showing(options.as_json) as view, _interruptible():
         view.step(f"PostgreSQL starts in {layout.root / 'postgres'}")
-        with Guard() as guard, setup.databases(layout, guard) as databases:
+        with Guard(layout.lock) as guard, setup.databases(layout, guard) as databases:
             return asyncio.run(_run(layout, options, _Ground(guard, databases, view)))
 
 
