@@ -132,17 +132,26 @@ def _new_item(
 def _learnt(record: NormalisedRecord, item: Item, vocabulary: Vocabulary) -> tuple[Attribute, ...]:
     """What the record states and the item lacks.
 
-    Of two wordings of a descriptive attribute the lesser text wins, so that the order of arrival changes nothing;
-    where a difference would be a contradiction, the record was never accepted.
+    Of two wordings of a descriptive attribute the lesser text wins, so that the order of arrival changes nothing.
+    What tells items apart never changes by a listing: a person who maps one that contradicts says that the listing is
+    wrong, not the item.
     """
     learnt = []
     for value in record.values:
         if not _describes(value, item.class_id, vocabulary):
             continue
         known = item.attribute(value.attribute)
-        if known is None or (value.value, value.unit) < (known.value, known.unit):
+        if known is None or (
+            not _tells_apart(value, vocabulary)
+            and (value.value, value.unit) < (known.value, known.unit)
+        ):
             learnt.append(accepted_attribute(value))
     return tuple(learnt)
+
+
+def _tells_apart(value: Value, vocabulary: Vocabulary) -> bool:
+    definition = vocabulary.attribute(value.attribute)
+    return definition is not None and definition.contradiction != ""
 
 
 def _describes(value: Value, class_id: str, vocabulary: Vocabulary) -> bool:
