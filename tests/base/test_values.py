@@ -104,6 +104,30 @@ def test_a_table_for_people_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> 
     assert "item id" in out
 
 
+def test_no_id_is_broken_where_the_terminal_is_narrow(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prose is folded to make room for an id; where that is not enough each row is a block of lines."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    case, title = "case_01a22e80653377bc8f5c4c89a1718aee", "a drive with a title of many words"
+    monkeypatch.setenv("COLUMNS", "60")
+    print_table("Cases", ["case_id", "title"], [[case, title]])
+    table = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "40")
+    print_table("Cases", ["case_id", "title"], [[case, title]])
+    assert case in table
+    assert title not in table
+    assert capsys.readouterr().out == f"Cases:\n\n  case id  {case}\n  title    {title}\n"
+
+
+def test_what_a_source_says_moves_no_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    """A title with an escape sequence in it stays text."""
+    print_table("Cases", ["title"], [["\x1b[2Jgone\r\nnext"]])
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert " [2Jgone  next" in out
+
+
 def test_an_empty_table_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing at all would look like a failure."""
     print_table("Open cases", ["case_id"], [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json as jsonlib
 import sys
+import unicodedata
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
@@ -11,8 +12,8 @@ from decimal import Decimal
 from rich.console import Console
 from rich.table import Table
 
-_WIDE = 200
-"""Columns of a table that is not written to a terminal, so that nothing is cut."""
+_UNBOUNDED = 100_000
+"""Columns of a terminal that there is none of: what is written to a file is as wide as its widest row."""
 
 
 def print_table(
@@ -22,13 +23,16 @@ def print_table(
 
     ``columns`` are names like ``public_items``: keys with ``json``, headings without. With
     ``json`` the output is one line, a list of objects; else a table, or one line if there is none.
+    Identifiers are never broken, so that they can be copied: where the terminal is too narrow for
+    that, each row becomes a block with a line for each column.
     """
     if json:
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif not rows:
         print(f"{title}: none")
     else:
-        _console().print(_table(title, columns, rows))
+        cells = [tuple("" if cell is None else _shown(_text(cell)) for cell in row) for row in rows]
+        _print_cells(title, [column.replace("_", " ") for column in columns], cells)
 
 
 def print_json(value: object) -> None:
@@ -36,18 +40,44 @@ def print_json(value: object) -> None:
     print(jsonlib.dumps(value, default=_text, ensure_ascii=False))
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]]) -> Table:
+def _print_cells(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    table, console = _table(title, headings, rows), _console()
+    needed = console.measure(table, options=console.options.update(width=_UNBOUNDED))
+    if not sys.stdout.isatty():
+        console.width = needed.maximum
+    if needed.minimum <= console.width:
+        console.print(table)
+    else:
+        _print_blocks(title, headings, rows)
+
+
+def _table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     table = Table(title=title, title_justify="left")
-    for column in columns:
-        table.add_column(column.replace("_", " "), overflow="fold")
+    for heading, cells in zip(headings, zip(*rows, strict=True), strict=True):
+        prose = any(" " in cell for cell in cells)
+        table.add_column(heading, no_wrap=not prose, overflow="fold")
     for row in rows:
-        table.add_row(*("" if cell is None else _text(cell) for cell in row))
+        table.add_row(*row)
     return table
 
 
+def _print_blocks(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    width = max(map(len, headings))
+    print(f"{title}:")
+    for row in rows:
+        print()
+        for heading, cell in zip(headings, row, strict=True):
+            print(f"  {heading:<{width}}  {cell}".rstrip())
+
+
 def _console() -> Console:
-    width = None if sys.stdout.isatty() else _WIDE
+    width = None if sys.stdout.isatty() else _UNBOUNDED
     return Console(width=width, highlight=False, markup=False, emoji=False)
+
+
+def _shown(text: str) -> str:
+    """The text without control characters: what a source says must not move a terminal's cursor."""
+    return "".join(" " if unicodedata.category(one) == "Cc" else one for one in text)
 
 
 def _text(cell: object) -> str:
