@@ -5,11 +5,17 @@ Everything here is frozen and plain, does no I/O and can be pickled, so that `re
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
+
+_NO_CHARSETS = frozenset(
+    {"idna", "mbcs", "oem", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"}
+    | {"utf-7", "base64", "bz2", "hex", "quopri", "rot-13", "uu", "zlib"}
+)
 
 NO_SETTINGS: Mapping[str, object] = MappingProxyType({})
 
@@ -116,12 +122,18 @@ class Part:
     def text(self) -> str:
         """The body as text, in the charset it was read as; undecodable bytes become U+FFFD.
 
-        A charset that Python does not know counts as UTF-8.
+        What is no charset, or none that Python knows, counts as UTF-8.
         """
-        try:
-            return self.body.decode(self.charset_used or "utf-8", errors="replace")
-        except LookupError:
-            return self.body.decode("utf-8", errors="replace")
+        used = self.charset_used or "utf-8"
+        return self.body.decode(used if is_charset(used) else "utf-8", errors="replace")
+
+
+def is_charset(name: str) -> bool:
+    """Whether pages can be written in it: of Python's codecs those for bytes, escapes and names are none."""
+    try:
+        return codecs.lookup(name).name not in _NO_CHARSETS
+    except (LookupError, ValueError):
+        return False
 
 
 @dataclass(frozen=True, slots=True)

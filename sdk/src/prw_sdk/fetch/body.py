@@ -10,6 +10,7 @@ import httpx
 from prw_sdk.fetch.outcome import Outcome
 
 ACCEPTED_ENCODINGS = "gzip"
+_MOST_DIGITS = 18
 
 
 class BadBody(Exception):
@@ -47,7 +48,9 @@ async def _raw(response: httpx.Response) -> AsyncIterator[bytes]:
 def _check_length(response: httpx.Response, received: int) -> None:
     stated = response.headers.get("content-length", "")
     chunked = "transfer-encoding" in response.headers
-    if stated.isdecimal() and not chunked and int(stated) != received:
+    if not stated.isdecimal() or chunked:
+        return
+    if len(stated) > _MOST_DIGITS or int(stated) != received:
         raise BadBody(Outcome.TRUNCATED, f"{received} bytes came of the {stated} that were stated")
 
 
@@ -73,14 +76,15 @@ class _Gzip:
             raise BadBody(Outcome.UNDECODABLE, f"the body is not valid gzip: {broken}") from broken
 
     def _feed(self, chunk: bytes) -> bytes:
-        if self._inner.eof:
-            if not chunk.startswith(b"\x1f\x8b"):
-                return b""
-            self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
-        out = self._inner.decompress(chunk, self._limit + 1)
-        if self._inner.eof and self._inner.unused_data:
-            return out + self._feed(self._inner.unused_data)
-        return out
+        out = bytearray()
+        while chunk and len(out) <= self._limit:
+            if self._inner.eof:
+                if not chunk.startswith(b"\x1f\x8b"):
+                    break
+                self._inner = zlib.decompressobj(16 + zlib.MAX_WBITS)
+            out += self._inner.decompress(chunk, self._limit + 1)
+            chunk = self._inner.unused_data
+        return bytes(out)
 
     def finish(self, received: int) -> None:
         if received and not self._inner.eof:

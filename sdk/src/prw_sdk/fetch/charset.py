@@ -7,7 +7,10 @@ from email.message import Message
 
 from w3lib.encoding import html_body_declared_encoding, read_bom, resolve_encoding
 
+from prw_sdk.evidence import is_charset
+
 _HEAD = 4096
+_LONGEST_TYPE = 1024
 _LABEL = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:+-]+)""", re.IGNORECASE)
 _WITH_BOM = {"utf-8": "utf-8-sig", "utf-16-be": "utf-16", "utf-16-le": "utf-16"}
 _WITH_BOM |= {"utf-32-be": "utf-32", "utf-32-le": "utf-32"}
@@ -16,7 +19,7 @@ _WITH_BOM |= {"utf-32-be": "utf-32", "utf-32-le": "utf-32"}
 def declared(content_type: str | None, body: bytes, media_type: str) -> str | None:
     """The label that the source declared, as it wrote it: in the header first, then in the document itself."""
     header = Message()
-    header["content-type"] = content_type or ""
+    header["content-type"] = (content_type or "")[:_LONGEST_TYPE]
     label = header.get_param("charset")
     if isinstance(label, str) and label.strip():
         return label.strip()[:64]
@@ -38,7 +41,7 @@ def used(label: str | None, body: bytes, media_type: str) -> str | None:
     if marked is not None:
         return _WITH_BOM.get(marked, marked)
     codec = None if label is None else resolve_encoding(label)
-    if codec is not None:
+    if codec is not None and is_charset(codec):
         return codec
     return _guess(body) if _is_text(media_type) else None
 

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import MappingProxyType
 from typing import TypeVar
 from urllib.parse import urldefrag, urljoin
@@ -41,6 +42,7 @@ T = TypeVar("T")
 
 _LONGEST_HEADER = 8192
 _LONGEST_MEDIA_TYPE = 255
+_LONGEST_URL = 4096
 _ROBOTS_HOPS = 5
 
 
@@ -86,7 +88,11 @@ class _Answer:
         location: str | None = self.headers.get("location")
         if self.status not in (301, 302, 303, 307, 308) or location is None:
             return None
-        return urldefrag(urljoin(self.url, location)).url
+        try:
+            return urldefrag(urljoin(self.url, location)).url
+        except ValueError:
+            # no address at all, which the next hop says
+            return location
 
 
 class _Budget:
@@ -118,6 +124,8 @@ class HttpNet:
             timeout=httpx.Timeout(config.limits.total, connect=config.limits.connect),
             follow_redirects=False,
             trust_env=False,
+            # no page sees what another one set: each is fetched as anybody would get it
+            cookies=CookieJar(DefaultCookiePolicy(allowed_domains=())),
         )
         self.answers = 0
 
@@ -127,7 +135,7 @@ class HttpNet:
 
     async def get(self, url: str, *, role: str, accept: str | None = None) -> Part:
         """Fetch with GET and return the complete answer as a part; raises `FetchFailed`."""
-        return await self._persist(lambda: self._follow(urldefrag(url).url, role, accept))
+        return await self._persist(lambda: self._follow(_whole(url), role, accept))
 
     async def _persist(self, once: Callable[[], Awaitable[T]]) -> T:
         policy = self._config.retry
@@ -142,7 +150,7 @@ class HttpNet:
         budget = _Budget(self._config.limits.total)
         hop = url
         for _ in range(self._config.limits.max_redirects + 1):
-            await self._robots.permit(hop)
+            await self._robots.permit(str(self._checked_url(hop)))
             answer = await self._exchange(hop, accept, budget)
             self.answers += 1
             if answer.redirect is None:
@@ -161,6 +169,8 @@ class HttpNet:
                 raise self._failed(Outcome.TIMEOUT, f"no complete answer: {late!r}", url) from late
             except PrivateAddress as private:
                 raise self._failed(Outcome.PRIVATE_ADDRESS, str(private), url) from private
+            except (httpx.InvalidURL, ValueError) as bad:
+                raise self._failed(Outcome.BAD_URL, f"leads to no address: {bad}", url) from bad
             except (httpx.TransportError, OSError) as broken:
                 raise self._failed(Outcome.NETWORK, f"{broken!r}", url) from broken
             except body.BadBody as bad:
@@ -181,9 +191,12 @@ class HttpNet:
     def _checked_url(self, url: str) -> httpx.URL:
         try:
             target = httpx.URL(url)
-        except httpx.InvalidURL as bad:
+            host = target.host
+        except (httpx.InvalidURL, ValueError) as bad:
             raise self._failed(Outcome.BAD_URL, f"not a URL: {bad}", url) from bad
-        if target.scheme not in ("http", "https") or not target.host:
+        if max(len(url), len(str(target))) > _LONGEST_URL:
+            raise self._failed(Outcome.BAD_URL, f"longer than {_LONGEST_URL} characters", url)
+        if target.scheme not in ("http", "https") or not host or "%" in host:
             raise self._failed(
                 Outcome.BAD_URL, "only absolute http and https URLs are fetched", url
             )
@@ -259,6 +272,14 @@ class HttpNet:
         if outcome is not None and outcome.recovery is Recovery.RETRY:
             raise self._bad_status(outcome, answer, answer.url)
         return RobotsAnswer(answer.status, answer.body)
+
+
+def _whole(url: str) -> str:
+    """The address of the whole document; as it stands where it is none."""
+    try:
+        return urldefrag(url).url
+    except ValueError:
+        return url
 
 
 def _is_no_evidence(status: int) -> bool:

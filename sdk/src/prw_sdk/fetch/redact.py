@@ -23,7 +23,10 @@ class Redactor:
         return value
 
     def url(self, value: str) -> str:
-        """The URL without user information and known secrets."""
-        parts = urlsplit(value)
+        """The URL without user information and known secrets; a mark where it cannot be taken apart."""
+        try:
+            parts = urlsplit(value)
+        except ValueError:
+            return MARK if "@" in value else self.text(value)
         host = parts.netloc.rpartition("@")[2]
         return self.text(urlunsplit(parts._replace(netloc=host)))

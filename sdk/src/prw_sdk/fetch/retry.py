@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -11,6 +12,8 @@ from email.utils import parsedate_to_datetime
 from prw_sdk.fetch.outcome import FetchFailed, Recovery
 
 LONGEST = timedelta(hours=24)
+_SECONDS = re.compile(r"-?[0-9]+")
+_MOST_DIGITS = 9
 
 
 def retry_after(value: str | None, now: datetime) -> timedelta | None:
@@ -21,11 +24,11 @@ def retry_after(value: str | None, now: datetime) -> timedelta | None:
     if value is None:
         return None
     text = value.strip()
-    if text.lstrip("-").isascii() and text.lstrip("-").isdigit():
-        return _within(min(int(text), 10**9))
+    if _SECONDS.fullmatch(text):
+        return timedelta() if text.startswith("-") else _within(int(text[:_MOST_DIGITS]))
     try:
         at = parsedate_to_datetime(text)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
     return _within((at - now).total_seconds())
