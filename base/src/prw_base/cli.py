@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Annotated
 
+import stamina.instrumentation
 import typer
 
 from prw.errors import Code, PrwError
@@ -117,6 +118,8 @@ def main() -> None:
     level = os.environ.get("PRW_LOG_LEVEL", "info").upper()
     numbers = logging.getLevelNamesMapping()
     logs.configure(os.environ.get("PRW_LOG_JSON") == "1", numbers.get(level, logging.INFO))
+    # A command's own line tells what failed in the end; each attempt before it is no news.
+    stamina.instrumentation.set_on_retry_hooks(())
     groups = wanted(list(entry_points(group=GROUP)), sys.argv[1:])
     try:
         build(groups)()

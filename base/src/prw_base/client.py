@@ -70,6 +70,10 @@ DECISION: Final = Retry(codes=frozenset({Code.UNAVAILABLE, Code.STORAGE_UNAVAILA
 PUBLIC_QUERY: Final = Retry(attempts=2)
 """Public queries: once."""
 NEVER: Final = Retry(attempts=1)
+AT_A_PROMPT: Final = Retry(
+    attempts=3, base=timedelta(milliseconds=300), cap=timedelta(seconds=2), codes=DECISION.codes
+)
+"""A person waits for the answer: a server that restarts is met again, one that is away is told of within seconds."""
 
 
 def open_channel(

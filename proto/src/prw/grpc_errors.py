@@ -86,8 +86,9 @@ def from_rpc_error(error: grpc.RpcError) -> PrwError:
     typed = None if status is None else _from_status(status)
     if typed is not None:
         return typed
-    code = call.code()
-    return PrwError(_BY_STATUS.get(code, Code.INTERNAL), f"{code.name}: {call.details()}")
+    status_name, code = call.code().name, _BY_STATUS.get(call.code(), Code.INTERNAL)
+    said = call.details() or "the call ended without a word"
+    return PrwError(code, said if status_name == code else f"{status_name}: {said}")
 
 
 def _from_status(status: status_pb2.Status) -> PrwError | None:

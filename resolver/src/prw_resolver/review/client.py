@@ -12,7 +12,7 @@ from google.protobuf.message import Message
 
 from prw.operator.v1 import review_service_pb2 as pb
 from prw.operator.v1 import review_service_pb2_grpc
-from prw_base.client import DECISION, call
+from prw_base.client import AT_A_PROMPT, call
 from prw_resolver.review.decide import Request
 
 DEADLINE = timedelta(seconds=10)
@@ -33,7 +33,7 @@ class ReviewClient:
         if kind is not None:
             request.kind = pb.CaseKind.Value(f"CASE_KIND_{kind.upper()}")
         while True:
-            page = await call(self._stub.ListCases, request, DEADLINE)
+            page = await call(self._stub.ListCases, request, DEADLINE, AT_A_PROMPT)
             for case in page.cases:
                 yield _plain(case)
             if not page.next_page_token:
@@ -42,7 +42,9 @@ class ReviewClient:
 
     async def case(self, case_id: str) -> dict[str, Any]:
         """One case whole."""
-        answer = await call(self._stub.GetCase, pb.GetCaseRequest(case_id=case_id), DEADLINE)
+        answer = await call(
+            self._stub.GetCase, pb.GetCaseRequest(case_id=case_id), DEADLINE, AT_A_PROMPT
+        )
         return _plain(answer.case)
 
     async def decide(self, request: Request) -> dict[str, Any]:
@@ -59,7 +61,7 @@ class ReviewClient:
             message.map_to = request.map_to
         elif request.create_item:
             message.create_item = True
-        answer = await call(self._stub.Decide, message, DEADLINE, DECISION)
+        answer = await call(self._stub.Decide, message, DEADLINE, AT_A_PROMPT)
         return _plain(answer)
 
 

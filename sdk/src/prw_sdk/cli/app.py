@@ -14,12 +14,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, NoReturn, ParamSpec
 
-import stamina.instrumentation
 import typer
 
 from prw.errors import PrwError
 from prw_base import logs
 from prw_base.cli import FAILED, INTERRUPTED, USAGE, describe, exit_status
+from prw_base.options import JsonOption
 from prw_base.tables import print_table
 from prw_sdk import plugins
 from prw_sdk.cli import records as reading
@@ -56,7 +56,6 @@ Config = Annotated[
     ),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The spool's folder.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON in place of tables.")]
 OneSource = Annotated[str | None, typer.Option("--source", help="Only this source.")]
 
 DEFAULT_CONFIG = Path("sources.toml")
@@ -73,7 +72,6 @@ def _command(call: Callable[P, None]) -> Callable[P, None]:
     @wraps(call)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         logs.configure(json=not sys.stderr.isatty(), level=logging.WARNING)
-        stamina.instrumentation.set_on_retry_hooks(())
         try:
             call(*args, **kwargs)
         except (SettingsUnusable, SpoolUnusable) as unusable:
@@ -107,7 +105,7 @@ def run(
             "--local", metavar="DIR", help="Only fill the spool DIR; no resolver is used."
         ),
     ] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Fetch sources, and send every capture to the resolver while that goes on.
 
@@ -162,7 +160,7 @@ def _conclude(result: RunResult, tally: Tally, json: bool) -> None:
 def push_(
     folder: Folder,
     config: Config = DEFAULT_CONFIG,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Send what the spool DIR holds to the resolver; a second push changes nothing."""
     settings = load(config)
@@ -179,7 +177,7 @@ def push_(
 
 @app.command()
 @_command
-def records(folder: Folder, source: OneSource = None, json: Json = False) -> None:
+def records(folder: Folder, source: OneSource = None, json: JsonOption = False) -> None:
     """Read the captures of the spool DIR with the installed adapters, and print their records.
 
     With --json each line is one record with all its claims and where each of them stands.
@@ -201,7 +199,7 @@ def records(folder: Folder, source: OneSource = None, json: Json = False) -> Non
 
 @app.command()
 @_command
-def status(folder: Folder, json: Json = False) -> None:
+def status(folder: Folder, json: JsonOption = False) -> None:
     """Show what became of every item of the spool DIR, and how far its captures have come."""
     with _opened(Spool.existing(folder)) as spool:
         outcomes, states = spool.ledger.outcomes(), spool.ledger.states()
@@ -243,7 +241,7 @@ def retry(
     folder: Folder,
     source: OneSource = None,
     item: Annotated[str | None, typer.Option("--item", help="Only this item.")] = None,
-    json: Json = False,
+    json: JsonOption = False,
 ) -> None:
     """Give items that were put off or set aside, and captures that were refused, another chance.
 
