@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from prw_resolver.stream.signal import Signal
 from tests.resolver.calling import REVOKED, Served, refusal, served
 from tests.resolver.catalogue import Rooms, rooms
 from tests.resolver.writing import CATALOG, TENANT, introduction
+from tests.support.waiting import until
 
 ME = "product-main"
 
@@ -238,6 +240,33 @@ async def test_reporting_into_a_stream_that_was_never_opened_is_not_found(server
     """Nothing is registered there, and no row is made."""
     neighbour = await server.changes("neighbour")
     assert (await refusal(neighbour.ReportProgress(report(0)))).code is Code.NOT_FOUND
+
+
+async def test_a_reader_that_takes_nothing_is_closed_and_holds_one_page(
+    held: Rooms, superuser: Any
+) -> None:
+    """T14: SLOW_CONSUMER after the write timeout; the server's memory stays bounded, and others go on."""
+    superuser.execute(
+        "insert into outbox (tenant_id, catalog_id, history_epoch, position, event_id, aggregate_type, aggregate_id,"
+        " revision, event, committed_at) select tenant_id, catalog_id, 1, 12 + n, 'evt_' || n, 'catalog_item', 'x', n,"
+        " convert_to(repeat('x', 4000), 'UTF8'), clock_timestamp()"
+        " from stream_cursor, generate_series(1, 20000) n"
+    )
+    superuser.execute("update stream_cursor set position = 20012")
+    limits = RpcSettings(write_timeout=timedelta(seconds=1))
+    async with served(held, settings=limits) as serving:
+        stub = await serving.changes("product")
+        await stub.RegisterConsumer(pb.RegisterConsumerRequest(consumer_id=ME))
+        tracemalloc.start()
+        idle = stub.StreamChanges(follow())
+        await until(lambda: serving.server.open_calls == 1)
+        await until(lambda: serving.server.open_calls == 0)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert await ending(idle) is Code.SLOW_CONSUMER
+        assert peak < 40_000_000, "eighty megabytes are there to be read"
+        resumed = await stub.ListChanges(page(after=20000))
+        assert len(positions(resumed)) == 12
 
 
 async def test_an_open_stream_is_authorised_again(held: Rooms) -> None:
