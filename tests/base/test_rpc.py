@@ -393,5 +393,6 @@ async def test_sigterm_drains_and_ends_the_process() -> None:
 async def test_two_servers_do_not_share_a_port_by_accident(world: World) -> None:
     """The second one fails to start, in place of taking half of the calls."""
     other = RpcServer(None, RpcSettings(address=f"127.0.0.1:{world.server.port}"))
-    with pytest.raises(RuntimeError):
+    with pytest.raises(PrwError) as refused:
         await other.start()
+    assert (refused.value.code, refused.value.field) == (Code.VALIDATION_FAILED, "address")

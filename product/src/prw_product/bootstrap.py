@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager
 from functools import partial
 
 import grpc
@@ -14,11 +13,12 @@ import uvicorn
 from prw.catalog.v1.catalog_service_pb2_grpc import add_CatalogServiceServicer_to_server
 from prw.errors import Code, PrwError
 from prw_base.client import Tls, open_channel
+from prw_base.files import read_token
 from prw_base.scope import Scope
 from prw_base.server.database import Database
-from prw_base.server.postgres import open_cluster
-from prw_base.server.provision import PRODUCT_DATABASE, PRODUCT_ROLES, provision
-from prw_base.server.rpc import RpcServer, RpcSettings
+from prw_base.server.provision import PRODUCT_DATABASE, PRODUCT_ROLES
+from prw_base.server.rpc import RpcServer
+from prw_base.server.settings import Dsns, open_database_server
 from prw_product.follow.client import connector
 from prw_product.follow.model import Standing
 from prw_product.follow.service import Follower, FollowSettings
@@ -28,38 +28,14 @@ from prw_product.serve.service import Catalogue
 from prw_product.settings import ProductSettings
 
 
-@dataclass(frozen=True, slots=True)
-class Dsns:
-    """Where the database is, for the server's login and for the one that may become the owner."""
-
-    app: str
-    owner: str
-
-
 def scope_of(settings: ProductSettings) -> Scope:
     """The one catalogue that is projected here."""
     return Scope(settings.tenant_id, settings.catalog_id)
 
 
-@contextmanager
-def databases(settings: ProductSettings) -> Iterator[Dsns]:
-    """The database that the settings name, or else the embedded one of the state folder.
-
-    An embedded server that this process started is stopped at the end; one that was running is
-    left running.
-    """
-    if settings.database_dsn is not None:
-        app = settings.database_dsn.get_secret_value()
-        owner = settings.owner_dsn.get_secret_value() if settings.owner_dsn else app
-        yield Dsns(app, owner)
-        return
-    cluster = open_cluster(settings.state_folder)
-    try:
-        dsns = provision(cluster, PRODUCT_DATABASE, PRODUCT_ROLES)
-        yield Dsns(dsns["product_app"], dsns["owner"])
-    finally:
-        if cluster.started_here:
-            cluster.stop()
+def databases(settings: ProductSettings) -> AbstractContextManager[Dsns]:
+    """The product's database, while the block lasts; see ``open_database_server``."""
+    return open_database_server(settings, PRODUCT_DATABASE, PRODUCT_ROLES)
 
 
 @asynccontextmanager
@@ -98,22 +74,13 @@ def _open_resolver(settings: ProductSettings) -> grpc.aio.Channel:
 
 def _read_token(settings: ProductSettings) -> str:
     if settings.token_file is not None:
-        try:
-            return settings.token_file.read_text("utf-8").strip()
-        except OSError as error:
-            raise PrwError(Code.INVALID_TOKEN, str(error), field="token_file") from error
+        return read_token(settings.token_file, "token_file")
     return "" if settings.token is None else settings.token.get_secret_value()
 
 
 def build_rpc_server(settings: ProductSettings, catalogue: Catalogue) -> RpcServer:
     """The gRPC server with CatalogService, not yet started; every method of it is public."""
-    limits = RpcSettings(
-        address=settings.address,
-        max_calls=settings.max_calls,
-        certificate=settings.certificate,
-        key=settings.certificate_key,
-    )
-    server = RpcServer(None, limits)
+    server = RpcServer(None, settings.rpc)
     server.add(add_CatalogServiceServicer_to_server, CatalogRpc(catalogue))
     return server
 
@@ -156,4 +123,8 @@ def _listen(address: str) -> socket.socket:
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, int(port)), family=family, backlog=2048)
+    try:
+        return socket.create_server((host, int(port)), family=family, backlog=2048)
+    except (OSError, ValueError) as error:
+        message = f"cannot listen on {address}: {error}"
+        raise PrwError(Code.VALIDATION_FAILED, message, field="http_address") from error

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import json as jsonlib
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
-import psycopg
 import structlog
 import typer
 
-from prw.errors import Code, PrwError
+from prw.errors import PrwError
 from prw_base.logs import configure
+from prw_base.options import JsonOption
 from prw_base.server.migrations import migrate as apply_migrations
-from prw_base.server.rpc import RpcServer
-from prw_base.server.secrets import write_private
+from prw_base.server.ready import ReadyFileOption, tell_ready
 from prw_base.server.termination import terminated
 from prw_base.tables import print_table
 from prw_product.bootstrap import (
@@ -43,19 +38,12 @@ app = typer.Typer(
     no_args_is_help=True,
 )
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 ResolverOption = Annotated[
     str | None, typer.Option("--resolver", metavar="HOST:PORT", help="Where the resolver serves.")
 ]
 TokenFileOption = Annotated[
     Path | None,
     typer.Option("--token-file", help="File with the token of the product's machine client."),
-]
-ReadyFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--ready-file", help="Write addresses and process id here, as JSON, once it serves."
-    ),
 ]
 
 
@@ -94,20 +82,11 @@ def _settings(context: typer.Context, **given: Any) -> ProductSettings:
     return settings.model_copy(update=_chosen(given))
 
 
-@contextmanager
-def _explained() -> Iterator[None]:
-    """A database that does not answer is told as one, with the exit status that says to try again."""
-    try:
-        yield
-    except psycopg.OperationalError as error:
-        raise PrwError(Code.UNAVAILABLE, f"the database does not answer: {error}") from error
-
-
 @app.command()
 def migrate(context: typer.Context, json: JsonOption = False) -> None:
     """Bring the database's schema up to this version; a second run changes nothing."""
-    with _explained(), databases(_settings(context)) as dsns:
-        applied = apply_migrations(dsns.owner, MIGRATIONS)
+    with databases(_settings(context)) as dsns:
+        applied = apply_migrations(dsns.migrator, MIGRATIONS)
     print_table("Applied migrations", ("migration",), [(name,) for name in applied], json)
 
 
@@ -144,7 +123,7 @@ def serve(
         token_file=token_file,
     )
     configure(json=settings.json_logs)
-    with _explained(), databases(settings) as dsns:
+    with databases(settings) as dsns:
         asyncio.run(_serve(settings, dsns.app, ready_file))
 
 
@@ -157,7 +136,8 @@ async def _serve(settings: ProductSettings, dsn: str, ready_file: Path | None) -
         async with build_rpc_server(settings, catalogue) as rpc, asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(http.run_until_stopped())
             following = tasks.create_task(_follow_beside(follower)) if follower else None
-            _tell_ready(http, rpc, ready_file)
+            line = f"product serves {http.url}/ and gRPC on {rpc.address}"
+            tell_ready(line, ready_file, url=http.url, address=rpc.address)
             await _either(stop, serving)
             http.should_exit = True
             if following is not None:
@@ -179,14 +159,6 @@ async def _follow_beside(follower: Follower) -> None:
         _log.error("serving goes on without following", code=error.code.value)
 
 
-def _tell_ready(http: HttpServer, rpc: RpcServer, ready_file: Path | None) -> None:
-    address = f"{rpc.settings.address.rpartition(':')[0]}:{rpc.port}"
-    typer.echo(f"product serves {http.url}/ and gRPC on {address}", err=True)
-    if ready_file is not None:
-        ready = {"url": http.url, "address": address, "pid": os.getpid()}
-        write_private(ready_file, jsonlib.dumps(ready).encode())
-
-
 @app.command()
 def follow(
     context: typer.Context, resolver: ResolverOption = None, token_file: TokenFileOption = None
@@ -197,7 +169,7 @@ def follow(
     """
     settings = _settings(context, resolver_address=resolver, token_file=token_file)
     configure(json=settings.json_logs)
-    with _explained(), databases(settings) as dsns:
+    with databases(settings) as dsns:
         asyncio.run(_follow(settings, dsns.app))
 
 
@@ -221,6 +193,6 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
         async with open_database(settings, dsn) as database:
             return await read_status(database, scope_of(settings))
 
-    with _explained(), databases(settings) as dsns:
+    with databases(settings) as dsns:
         rows = asyncio.run(read(dsns.app))
     print_table("Projection", COLUMNS, rows, json)

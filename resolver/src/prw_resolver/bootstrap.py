@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
-
-from pydantic import SecretStr
 
 from prw.changes.v1 import change_service_pb2_grpc as changes_grpc
 from prw.collector.v1 import artifact_service_pb2_grpc as artifacts_grpc
@@ -15,9 +13,9 @@ from prw.collector.v1 import capture_service_pb2_grpc as captures_grpc
 from prw.collector.v1 import collector_service_pb2_grpc as collectors_grpc
 from prw.operator.v1 import review_service_pb2_grpc as reviews_grpc
 from prw_base.server.database import Database
-from prw_base.server.postgres import open_cluster
-from prw_base.server.provision import RESOLVER_DATABASE, RESOLVER_ROLES, provision
-from prw_base.server.rpc import RpcServer, RpcSettings
+from prw_base.server.provision import RESOLVER_DATABASE, RESOLVER_ROLES
+from prw_base.server.rpc import RpcServer
+from prw_base.server.settings import Dsns, open_database_server
 from prw_base.server.tokens import Signer, Verifier, jwks, load_or_create_key
 from prw_resolver.access.service import Access, Issuer, authenticate
 from prw_resolver.catalog.service import ReleasePolicy
@@ -45,14 +43,6 @@ from prw_resolver.worker.service import Worker
 
 
 @dataclass(frozen=True, slots=True)
-class Dsns:
-    """Where the database is, for the server's login and for the one that may become the owner."""
-
-    app: str
-    owner: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class Parts:
     """What the programs are made of; open as long as the process runs."""
 
@@ -65,27 +55,9 @@ class Parts:
     signal: Signal
 
 
-@contextmanager
-def databases(settings: ResolverSettings) -> Iterator[Dsns]:
-    """The database that the settings name, or else the embedded one of the state folder.
-
-    An embedded server that this process started is stopped at the end; one that was running is left running.
-    """
-    if settings.database_dsn is not None:
-        app = settings.database_dsn.get_secret_value()
-        yield Dsns(app, _secret(settings.owner_dsn))
-        return
-    cluster = open_cluster(settings.state_folder, _secret(settings.admin_dsn))
-    try:
-        dsns = provision(cluster, RESOLVER_DATABASE, RESOLVER_ROLES)
-        yield Dsns(dsns["resolver_app"], dsns["owner"])
-    finally:
-        if cluster.started_here:
-            cluster.stop()
-
-
-def _secret(value: SecretStr | None) -> str | None:
-    return None if value is None else value.get_secret_value()
+def databases(settings: ResolverSettings) -> AbstractContextManager[Dsns]:
+    """The resolver's database, while the block lasts; see `open_database_server`."""
+    return open_database_server(settings, RESOLVER_DATABASE, RESOLVER_ROLES)
 
 
 @asynccontextmanager
@@ -172,7 +144,7 @@ def build_intake(parts: Parts) -> Intake:
 
 def build_server(parts: Parts) -> RpcServer:
     """The gRPC server with every service of the resolver, not yet started."""
-    server = RpcServer(partial(authenticate, parts.access), rpc_settings(parts.settings))
+    server = RpcServer(partial(authenticate, parts.access), parts.settings.rpc)
     intake = build_intake(parts)
     server.add(collectors_grpc.add_CollectorServiceServicer_to_server, CollectorService(intake))
     server.add(artifacts_grpc.add_ArtifactServiceServicer_to_server, ArtifactService(intake))
@@ -183,14 +155,3 @@ def build_server(parts: Parts) -> RpcServer:
     changes = ChangeServicer(feed, parts.signal, server.draining)
     server.add(changes_grpc.add_ChangeServiceServicer_to_server, changes)
     return server
-
-
-def rpc_settings(settings: ResolverSettings) -> RpcSettings:
-    """Where and within which limits gRPC is served."""
-    return RpcSettings(
-        address=settings.address,
-        max_calls=settings.max_calls,
-        certificate=settings.certificate,
-        key=settings.certificate_key,
-        client_authority=settings.client_authority,
-    )

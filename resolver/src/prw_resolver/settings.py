@@ -6,43 +6,26 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field, SecretStr
+from pydantic import Field
 from pydantic_settings import SettingsConfigDict
 
-from prw_base.settings import Settings
+from prw_base.server.settings import ServerSettings
 
 MEBIBYTE = 1024 * 1024
 
 
-class ResolverSettings(Settings):
-    """Everything that the resolver's programs are told; the default is one machine with a state folder."""
+class ResolverSettings(ServerSettings):
+    """Everything that the resolver's programs are told.
+
+    The state folder also holds objects, the token key and the control plane, unless other places are given.
+    """
 
     model_config = SettingsConfigDict(
         frozen=True, env_prefix="PRW_RESOLVER_", env_nested_delimiter="__", extra="ignore"
     )
     toml_table: ClassVar[str | None] = "resolver"
 
-    state_folder: Path = Path("state")
-    """Where the embedded PostgreSQL, the objects, the token key and the control plane live."""
-    database_dsn: SecretStr | None = None
-    """DSN of the login `resolver_app`. Without one PostgreSQL is started in the state folder."""
-    owner_dsn: SecretStr | None = None
-    """DSN of a login that may become `prw_owner`; only migrations use it."""
-    admin_dsn: SecretStr | None = None
-    """DSN of an administrator of a server where roles and database are to be made, in place of the embedded one."""
-    database_pool: int = Field(default=10, ge=2, le=200)
-    """Most connections to PostgreSQL of one process."""
-
     address: str = "127.0.0.1:7600"
-    """Where gRPC is served, ``host:port``; port 0 takes a free one."""
-    certificate: Path | None = None
-    """PEM file of the server's certificate; turns TLS on together with `certificate_key`."""
-    certificate_key: Path | None = None
-    """PEM file of the certificate's key."""
-    client_authority: Path | None = None
-    """PEM file of the authority that must have signed client certificates (mTLS)."""
-    max_calls: int = Field(default=512, ge=1)
-    """Most calls at once; one more is OVERLOADED."""
 
     objects_folder: Path | None = None
     """Where evidence bytes are kept; below the state folder unless given."""
@@ -66,8 +49,6 @@ class ResolverSettings(Settings):
     """Jobs worked at once in one process."""
     readers: int = Field(default=2, ge=1, le=64)
     """Processes in which one worker's adapters read."""
-    json_logs: bool = False
-    """Logs as one JSON object a line."""
 
     @property
     def objects(self) -> Path:

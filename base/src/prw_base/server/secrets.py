@@ -4,33 +4,13 @@ from __future__ import annotations
 
 import fcntl
 import json
-import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-
-def write_private(path: Path, content: bytes) -> None:
-    """Write ``content`` to ``path`` with mode 0600, whole or not at all, and make it durable."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}.new")
-    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.rename(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in ``folder`` durable."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+from prw_base.files import write_private
 
 
 class Secrets:

@@ -18,8 +18,8 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, KeySet
 
 from prw.errors import Code, PrwError
+from prw_base.files import write_private
 from prw_base.ids import new_id
-from prw_base.server.secrets import write_private
 
 ALGORITHM: Final = "ES256"
 LEEWAY: Final = timedelta(seconds=30)

@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from prw_base.server.secrets import write_private
+from prw_base.files import write_private
+from prw_base.options import JsonOption
 from prw_base.tables import print_table
 from prw_resolver.access import service
 from prw_resolver.access.model import COLLECTOR_SCOPES, PRODUCT_SCOPES, ClientGrant, role_named
@@ -17,7 +18,6 @@ from prw_resolver.access.service import Issuer, Provisioned
 from prw_resolver.bootstrap import build_issuer
 from prw_resolver.cli.session import (
     CatalogOption,
-    JsonOption,
     TenantOption,
     TokenFileOption,
     settings_of,

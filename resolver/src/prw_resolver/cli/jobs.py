@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from prw_base.options import JsonOption
 from prw_base.tables import print_table
-from prw_resolver.cli.session import JsonOption, TenantOption, settings_of, with_database
+from prw_resolver.cli.session import TenantOption, settings_of, with_database
 from prw_resolver.jobs import service
 
 jobs = typer.Typer(help="Captures whose resolution failed for good.", no_args_is_help=True)

@@ -6,12 +6,12 @@ from typing import Annotated
 
 import typer
 
+from prw_base.options import JsonOption
 from prw_base.tables import print_table
 from prw_resolver.access import service
 from prw_resolver.access.model import Source
 from prw_resolver.cli.session import (
     CatalogOption,
-    JsonOption,
     TenantOption,
     settings_of,
     with_database,

@@ -1,10 +1,8 @@
-"""``prw resolver migrate`` and ``serve``: the programs that run."""
+"""``prw resolver migrate``, ``serve`` and ``work``: the programs that run."""
 
 from __future__ import annotations
 
 import asyncio
-import json as jsonlib
-import os
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -12,35 +10,24 @@ from typing import Annotated
 
 import typer
 
-from prw.errors import Code, PrwError
 from prw_base.logs import configure
+from prw_base.options import JsonOption
 from prw_base.server.migrations import migrate as apply_migrations
-from prw_base.server.rpc import RpcServer
-from prw_base.server.secrets import write_private
+from prw_base.server.ready import ReadyFileOption, tell_ready
 from prw_base.server.termination import terminated
 from prw_base.tables import print_table
 from prw_resolver.bootstrap import build_server, databases, open_parts, open_worker
-from prw_resolver.cli.session import JsonOption, settings_of
+from prw_resolver.cli.session import settings_of
 from prw_resolver.settings import ResolverSettings
 from prw_resolver.worker.service import Worker
 
 MIGRATIONS = "prw_resolver.migrations"
 
-ReadyFileOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--ready-file", help="Write address and process id here, as JSON, once it is ready."
-    ),
-]
-
 
 def migrate(context: typer.Context, json: JsonOption = False) -> None:
     """Bring the database's schema up to this version; a second run changes nothing."""
     with databases(settings_of(context)) as dsns:
-        if dsns.owner is None:
-            message = "set PRW_RESOLVER_OWNER_DSN to a login that may become prw_owner"
-            raise PrwError(Code.VALIDATION_FAILED, message, field="owner_dsn")
-        applied = apply_migrations(dsns.owner, MIGRATIONS)
+        applied = apply_migrations(dsns.migrator, MIGRATIONS)
     print_table("Applied migrations", ("migration",), [(name,) for name in applied], json)
 
 
@@ -86,14 +73,15 @@ async def _serve(settings: ResolverSettings, dsn: str, ready_file: Path | None) 
         if settings.workers_in_process:
             workers.append(await stack.enter_async_context(open_worker(parts, dsn)))
         server = await stack.enter_async_context(build_server(parts))
-        _tell_ready(_address(server), ready_file)
+        line = f"resolver serves gRPC on {server.address}"
+        tell_ready(line, ready_file, address=server.address)
         await _until(stop, workers)
 
 
 async def _work(settings: ResolverSettings, dsn: str, ready_file: Path | None) -> None:
     stop = terminated()
     async with open_parts(settings, dsn) as parts, open_worker(parts, dsn) as worker:
-        _tell_ready(None, ready_file)
+        tell_ready("resolver works the jobs", ready_file, address=None)
         await _until(stop, [worker])
 
 
@@ -106,16 +94,3 @@ async def _until(stop: asyncio.Event, workers: Sequence[Worker]) -> None:
     for worker in workers:
         worker.stop()
     await asyncio.gather(*running)
-
-
-def _address(server: RpcServer) -> str:
-    host = server.settings.address.rsplit(":", 1)[0]
-    return f"{host}:{server.port}"
-
-
-def _tell_ready(address: str | None, ready_file: Path | None) -> None:
-    what = f"serves gRPC on {address}" if address else "works the jobs"
-    typer.echo(f"resolver {what}", err=True)
-    if ready_file is not None:
-        ready = {"address": address, "pid": os.getpid()}
-        write_private(ready_file, jsonlib.dumps(ready).encode())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
+import json as jsonlib
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from pathlib import Path
@@ -13,9 +13,11 @@ import typer
 
 from prw.errors import Code, PrwError
 from prw_base.client import open_channel
+from prw_base.files import read_token
 from prw_base.ids import new_id
+from prw_base.options import JsonOption
 from prw_base.tables import print_json, print_table
-from prw_resolver.cli.session import JsonOption, settings_of
+from prw_resolver.cli.session import settings_of
 from prw_resolver.review.client import ReviewClient
 from prw_resolver.review.decide import Request
 from prw_resolver.review.model import CaseKind, CaseStatus
@@ -72,10 +74,10 @@ def list_cases(
         ]
 
     cases = _run(context, address, token_file, work)
-    columns = ("case_id", "revision", "reason", "candidates", "source_id", "title", "opened_at")
-    print_table(
-        "Cases", columns, [tuple(case[column] for column in columns) for case in cases], json
-    )
+    if json:
+        print_json(cases)
+    else:
+        _table("Cases", ("case_id", "revision", "reason", "candidates", "title"), cases)
 
 
 @review.command("show")
@@ -102,7 +104,8 @@ def show(
         ("item_id", "title", "score", "agree", "disagree", "missing"),
         case["candidates"],
     )
-    _table("Evidence", ("attribute", "quote", "part_role", "selector"), case["evidence"])
+    evidence = [one | {"where": _where(one)} for one in case["evidence"]]
+    _table("Evidence", ("attribute", "quote", "where"), evidence)
     _table(
         "History", ("decided_at", "action", "actor_kind", "actor_id", "rationale"), case["history"]
     )
@@ -163,6 +166,16 @@ def _pairs(settings: list[str]) -> dict[str, str]:
     return pairs
 
 
+def _where(evidence: dict[str, Any]) -> str:
+    """The locator for people: the part, then each step into it; JSON has it exactly."""
+    steps, step = [evidence["part_role"]], jsonlib.loads(evidence["selector"])
+    while step is not None:
+        attribute = f"/@{step['attribute']}" if step.get("attribute") else ""
+        steps.append(f"{step['value']}{attribute}")
+        step = step.get("refined_by")
+    return " → ".join(steps)
+
+
 def _table(title: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> None:
     print_table(title, columns, [tuple(row[column] for column in columns) for row in rows])
 
@@ -190,6 +203,4 @@ def _token(token_file: Path | None) -> str:
             f"say who you are: --token-file, or {TOKEN_FILE_VARIABLE}; `prw resolver operator provision` makes one",
             field="--token-file",
         )
-    if not os.access(token_file, os.R_OK):
-        raise PrwError(Code.INVALID_TOKEN, f"{token_file} cannot be read", field="--token-file")
-    return token_file.read_text("utf-8").strip()
+    return read_token(token_file, "--token-file")

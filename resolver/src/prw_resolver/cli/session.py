@@ -17,7 +17,6 @@ T = TypeVar("T")
 
 TenantOption = Annotated[str, typer.Option("--tenant", help="The tenant's id.")]
 CatalogOption = Annotated[str, typer.Option("--catalog", help="The catalogue's id.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 TokenFileOption = Annotated[
     Path | None,
     typer.Option(

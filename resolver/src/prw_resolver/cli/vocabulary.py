@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
+from prw_base.options import JsonOption
 from prw_base.tables import print_table
 from prw_resolver.cli.session import (
     CatalogOption,
-    JsonOption,
     TenantOption,
     settings_of,
     with_database,

@@ -17,6 +17,7 @@ from typing import Final, TypeVar
 
 from prw.errors import Code, PrwError
 from prw_base.faults import fault
+from prw_base.files import make_folder, sync_folder
 from prw_resolver.objects import envelope
 from prw_resolver.objects.model import ObjectKey, ObjectMeta, Put, StoredObject
 
@@ -94,24 +95,6 @@ def _link(draft: envelope.Draft, target: Path) -> Put:
             draft.meta.same_or_conflict(held)
         return Put.ALREADY
     return Put.STORED
-
-
-def make_folder(folder: Path) -> None:
-    """Make `folder` and its parents so that they outlive a power cut."""
-    if folder.is_dir():
-        return
-    make_folder(folder.parent)
-    folder.mkdir(exist_ok=True)
-    sync_folder(folder.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make the names in `folder` durable."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 async def _disk(work: Callable[..., _T], *args: object) -> _T:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from prw.errors import Code, PrwError
+from prw_base.files import make_folder, sync_folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class EpochFile:
 
     def _write(self, identity: Identity) -> None:
         """Write a temporary file, fsync it, link it where nobody was before, fsync the folder."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(self._path.parent)
         temporary = self._path.with_name(f".{self._path.name}.{os.getpid()}")
         with temporary.open("w", encoding="utf-8") as file:
             json.dump(asdict(identity), file)
@@ -91,8 +92,4 @@ class EpochFile:
             pass  # another process founded it first; what it wrote counts
         finally:
             temporary.unlink()
-        folder = os.open(self._path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self._path.parent)

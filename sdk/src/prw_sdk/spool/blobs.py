@@ -8,6 +8,8 @@ import os
 import secrets
 from pathlib import Path
 
+from prw_base.files import make_folder, sync_folder
+
 
 class BlobDamaged(Exception):
     """A file does not hold the bytes that its name says."""
@@ -53,9 +55,7 @@ class Blobs:
             return False
 
     def _write(self, path: Path, body: bytes) -> None:
-        if not path.parent.is_dir():
-            path.parent.mkdir(exist_ok=True)
-            _sync_folder(self._folder)
+        make_folder(path.parent)
         # the name starts with a dot and is random: a crash leaves it behind, and nothing reads it
         temporary = path.parent / f".{path.name[:8]}.{secrets.token_hex(8)}"
         try:
@@ -63,7 +63,7 @@ class Blobs:
             self._publish(temporary, path, len(body))
         finally:
             temporary.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
     def _publish(self, temporary: Path, path: Path, size: int) -> None:
         with contextlib.suppress(FileExistsError):
@@ -78,11 +78,3 @@ def _write_synced(path: Path, body: bytes) -> None:
         file.write(body)
         file.flush()
         os.fsync(file.fileno())
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

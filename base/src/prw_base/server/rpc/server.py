@@ -14,6 +14,7 @@ import structlog
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
+from prw.errors import Code, PrwError
 from prw_base.server.rpc.access import Authenticate, declared
 from prw_base.server.rpc.layers import Layers, Method
 from prw_base.server.termination import terminated
@@ -92,8 +93,13 @@ class RpcServer:
         """How many calls are being served now, streams included."""
         return self._layers.open_calls
 
+    @property
+    def address(self) -> str:
+        """``host:port`` with the port that was taken, once it is started."""
+        return f"{self.settings.address.rpartition(':')[0]}:{self.port}"
+
     async def start(self) -> int:
-        """Bind and serve; returns the port. Raises RuntimeError where the address is taken."""
+        """Bind and serve; returns the port. Raises PrwError VALIDATION_FAILED where the address cannot be had."""
         if self.settings.reflection:
             names = (*self._services, health.SERVICE_NAME, reflection.SERVICE_NAME)
             reflection.enable_server_reflection(names, self._server)
@@ -104,10 +110,14 @@ class RpcServer:
         return self.port
 
     def _bind(self) -> int:
-        credentials = _credentials(self.settings)
-        if credentials is None:
-            return self._server.add_insecure_port(self.settings.address)
-        return self._server.add_secure_port(self.settings.address, credentials)
+        address, credentials = self.settings.address, _credentials(self.settings)
+        try:
+            if credentials is None:
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, credentials)
+        except RuntimeError as error:
+            message = f"cannot listen on {address}: it is in use, or none of this machine's"
+            raise PrwError(Code.VALIDATION_FAILED, message, field="address") from error
 
     async def _tell(self, serving: bool) -> None:
         answer = health_pb2.HealthCheckResponse
