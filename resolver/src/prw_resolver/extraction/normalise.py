@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prw_resolver.extraction.model import SELLER, Captured, KeptClaim, KeptRecord, Normalised
+from prw_resolver.extraction.model import Captured, KeptClaim, KeptRecord, Normalised
 from prw_resolver.vocabulary.definitions import AttributeDefinition, Vocabulary
 from prw_resolver.vocabulary.keys import classify, make_keys
-from prw_resolver.vocabulary.model import NormalisedRecord, Value, ValueType
+from prw_resolver.vocabulary.model import SELLER, NormalisedRecord, Value, ValueType
 from prw_resolver.vocabulary.normalisers import Said, Settled, settle
 from prw_resolver.vocabulary.statement import Statement
+from prw_resolver.vocabulary.texts import is_web_address
 from prw_sdk.evidence import Selector, SelectorType
 
 CURRENCY = "offer:currency"
@@ -144,12 +145,17 @@ def _record(
         class_id=class_id,
         generation=captured.generation,
         title=_text(held, "core:title"),
-        url=_text(held, "offer:url") or _text(held, "core:url") or captured.url,
+        url=_text(held, "offer:url") or _text(held, "core:url") or _reached(captured),
         merchant=held.get(SELLER) if record.has_merchant else None,
         values=values,
         keys=() if class_id is None else make_keys(rules, class_id, captured.generation, values),
         ambiguous=ambiguous,
     )
+
+
+def _reached(captured: Captured) -> str:
+    """The page's own address where it is one of the web: whatever a collector says, nothing else becomes a link."""
+    return captured.url if is_web_address(captured.url) else ""
 
 
 def _text(held: Mapping[str, Value], attribute: str) -> str:

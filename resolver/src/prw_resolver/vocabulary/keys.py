@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from prw_base.canonical import canonical_json, sha256_hex
 from prw_resolver.vocabulary.definitions import IdentityRule, Recognition, Vocabulary
 from prw_resolver.vocabulary.model import IdentityKey, Value
+from prw_resolver.vocabulary.statement import HINTED
 
 
 def make_keys(
@@ -67,4 +68,4 @@ def _fits(recognition: Recognition, held: Mapping[str, str], stated: frozenset[s
 
 
 def _texts(recognition: Recognition, held: Mapping[str, str]) -> Iterator[str]:
-    return (held[key] for key in recognition.texts if key in held)
+    return (held[key][:HINTED] for key in recognition.texts if key in held)

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+SELLER = "offer:seller"
+"""The attribute of the claim that names a record's merchant (rule 15)."""
+
 
 class Basis(StrEnum):
     """What a normalised value rests on."""

@@ -54,6 +54,8 @@ _SIGN = re.compile(
     )
 )
 _NEAR = 2
+_MOST = Decimal(10) ** 15
+_PLACES = 4
 _GOES_ON = re.compile(r"[.,]\s+[0-9]|\s*(?:to|bis|a|-|–|—)\s*[^0-9\s]?\s?[0-9]", re.IGNORECASE)
 _PLUS_MINUS = re.compile(r"[-−]\s*$")
 
@@ -81,7 +83,8 @@ def money(statement: Statement, definition: AttributeDefinition) -> Reading | No
     """An amount as decimal text with its ISO 4217 code as unit.
 
     The currency is the one written beside the amount, or stated by the record, or the source's. Where two of the
-    first disagree, where there is none, or where several amounts are written, the price is unreadable.
+    first disagree, where there is none, where several amounts are written, or where the amount is 10¹⁵ or more or has
+    more than four decimal places, the price is unreadable.
     """
     text = fold(statement.text)
     if says_nothing(text, definition):
@@ -94,7 +97,14 @@ def money(statement: Statement, definition: AttributeDefinition) -> Reading | No
     read = {_amount(text, held, statement, code) for held in amounts}
     if len(read) != 1:
         raise Unreadable("no amount" if not read else "several amounts")
-    return Reading(plain(read.pop()), code)
+    return Reading(_plausible(read.pop()), code)
+
+
+def _plausible(amount: Decimal) -> str:
+    """The amount's canonical writing; no price has sixteen digits before the point or five behind it."""
+    if amount >= _MOST or -int(amount.normalize().as_tuple().exponent) > _PLACES:
+        raise Unreadable("not a plausible amount")
+    return plain(amount)
 
 
 def _meant(sign: str) -> frozenset[str]:

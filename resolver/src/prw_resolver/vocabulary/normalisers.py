@@ -12,7 +12,15 @@ from typing import Generic, TypeVar
 from prw_resolver.vocabulary import identifiers, money, quantities, texts
 from prw_resolver.vocabulary.definitions import AttributeDefinition, Several
 from prw_resolver.vocabulary.model import Basis
-from prw_resolver.vocabulary.statement import Normaliser, Reading, Statement, Unreadable, fold
+from prw_resolver.vocabulary.statement import (
+    HINTED,
+    LONGEST,
+    Normaliser,
+    Reading,
+    Statement,
+    Unreadable,
+    fold,
+)
 
 NORMALISERS: Mapping[str, Normaliser] = MappingProxyType(
     {
@@ -29,6 +37,8 @@ NORMALISERS: Mapping[str, Normaliser] = MappingProxyType(
         "url": texts.url,
     }
 )
+
+_OF_ANY_LENGTH = frozenset({"text", "url"})
 
 T = TypeVar("T")
 
@@ -84,18 +94,24 @@ def settle(
 def _read(
     definition: AttributeDefinition, claims: Sequence[Said[T]]
 ) -> tuple[list[Settled[T]], tuple[str, ...]]:
-    normaliser = NORMALISERS[definition.normaliser]
     read: list[Settled[T]] = []
     unreadable: list[str] = []
     for said in claims:
         try:
-            reading = normaliser(said.statement, definition)
+            reading = normalised(said.statement, definition)
         except Unreadable as reason:
             unreadable.append(f"{said.statement.text[:200]}: {reason}")
             continue
         if reading is not None:
             read.append(Settled(reading, Basis.STATED, said.source))
     return read, tuple(unreadable)
+
+
+def normalised(statement: Statement, definition: AttributeDefinition) -> Reading | None:
+    """What the definition's normaliser reads; raises `Unreadable`, for what is far too long as well."""
+    if len(statement.text) > LONGEST and definition.normaliser not in _OF_ANY_LENGTH:
+        raise Unreadable(f"longer than {LONGEST} characters")
+    return NORMALISERS[definition.normaliser](statement, definition)
 
 
 def _hinted(
@@ -108,7 +124,7 @@ def _hinted(
 
 def hints(definition: AttributeDefinition, statement: Statement) -> list[Reading]:
     """What the definition's hints read out of another claim, each value once, in the order of the hints."""
-    text = fold(statement.text)
+    text = fold(statement.text[:HINTED])
     found: dict[Reading, None] = {}
     for hint in definition.hints:
         for match in _compiled(hint.pattern).finditer(text):
@@ -121,7 +137,7 @@ def hints(definition: AttributeDefinition, statement: Statement) -> list[Reading
 
 def _readable(definition: AttributeDefinition, statement: Statement) -> Reading | None:
     try:
-        return NORMALISERS[definition.normaliser](statement, definition)
+        return normalised(statement, definition)
     except Unreadable:
         return None
 

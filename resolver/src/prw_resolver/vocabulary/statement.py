@@ -11,6 +11,12 @@ from prw_resolver.vocabulary.definitions import AttributeDefinition
 
 _SPACE = re.compile(r"\s+")
 
+LONGEST = 2_000
+"""A statement of anything but a text or an address says nothing in more characters than these."""
+
+HINTED = 2_000
+"""Hints are looked for in so many characters of a text, and no further: a title is shorter."""
+
 
 @dataclass(frozen=True, slots=True)
 class Statement:

@@ -9,19 +9,23 @@ from prw_resolver.vocabulary.definitions import AttributeDefinition
 from prw_resolver.vocabulary.statement import Reading, Statement, Unreadable, fold, says_nothing
 
 _LONGEST = 20_000
-_MARKUP = re.compile(r"<[a-zA-Z/!][^>]*>")
+_MOST = 5 * _LONGEST
+_LONGEST_ADDRESS = 2_048
+_MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>")
 
 
 def text(statement: Statement, definition: AttributeDefinition) -> Reading | None:
     """The text with its white space folded and tags taken out, at most 20,000 characters."""
-    folded = fold(_MARKUP.sub(" ", statement.text))
+    # cut before it is folded: to put combining marks in order takes time that grows with their square
+    bare = " ".join(_MARKUP.sub(" ", statement.text[:_MOST]).split())[:_LONGEST]
+    folded = fold(bare)
     if says_nothing(folded, definition):
         return None
     return Reading(folded[:_LONGEST])
 
 
 def url(statement: Statement, definition: AttributeDefinition) -> Reading | None:
-    """An absolute http or https address; a relative one is resolved against the page's own."""
+    """An absolute http or https address of at most 2,048 characters; a relative one counts from the page's own."""
     stated = statement.text.strip()
     if says_nothing(stated, definition):
         return None
@@ -31,4 +35,15 @@ def url(statement: Statement, definition: AttributeDefinition) -> Reading | None
         raise Unreadable("not an address") from error
     if found.scheme not in {"http", "https"} or not found.netloc:
         raise Unreadable("not an address of the web")
+    if len(found.geturl()) > _LONGEST_ADDRESS:
+        raise Unreadable("too long for an address")
     return Reading(found.geturl())
+
+
+def is_web_address(url: str) -> bool:
+    """Whether an address is an absolute one of the web, as nothing else may become a link."""
+    try:
+        found = urlsplit(url)
+    except ValueError:
+        return False
+    return found.scheme in {"http", "https"} and bool(found.netloc)
