@@ -185,10 +185,13 @@ def _delimiter(text: str) -> str:
     return max(",;\t|", key=header.count)
 
 
-_BETWEEN = re.compile(r"(?:[\s,\ufeff]|/\*.*?\*/|//[^\n]*|<!--|-->|<!\[CDATA\[|\]\]>)*", re.DOTALL)
+# What is not closed goes on to the end, so that no text is looked through again for what it has not got.
+_COMMENT = r"/\*.*?(?:\*/|\Z)|//[^\n]*"
+_BETWEEN = re.compile(rf"(?:[\s,\ufeff]|{_COMMENT}|<!--|-->|<!\[CDATA\[|\]\]>)*", re.DOTALL)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PLAIN = re.compile(r"true|false|null|NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
-_TOKEN = re.compile(rf"{_STRING.pattern}|/\*.*?\*/|//[^\n]*|[{{}}\[\]]|{_PLAIN.pattern}", re.DOTALL)
+_WHOLE = r'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)'
+_TOKEN = re.compile(rf"{_WHOLE}|{_COMMENT}|[{{}}\[\]]|{_PLAIN.pattern}", re.DOTALL)
 _BAD_ESCAPE = re.compile(r'\\(?:([^"\\/bfnrtu])|(["\\/bfnrtu]))')
 
 

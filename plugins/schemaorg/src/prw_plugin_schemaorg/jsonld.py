@@ -17,9 +17,10 @@ DEEPEST = 40
 
 _PLAIN = '//script[@type="application/ld+json"]'
 
-_STRING = r'"[^"\\]*(?:\\.[^"\\]*)*"'
+# What is not closed goes on to the end, so that no text is looked through again for what it has not got.
+_STRING = r'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)'
 _NOISE = re.compile(
-    rf"({_STRING})|/\*.*?\*/|//[^\n]*|<!--|-->|<!\[CDATA\[|\]\]>|,(?=\s*[}}\]])", re.DOTALL
+    rf"({_STRING})|/\*.*?(?:\*/|\Z)|//[^\n]*|<!--|-->|<!\[CDATA\[|\]\]>|,(?=\s*[}}\]])", re.DOTALL
 )
 _BAD_ESCAPE = re.compile(r'\\(?:([^"\\/bfnrtu])|(["\\/bfnrtu]))')
 _DECODER = json.JSONDecoder(strict=False, parse_float=str, parse_int=str, parse_constant=str)

@@ -98,12 +98,20 @@ class _Items:
 
     def _follow_references(self, tree: etree._Element) -> None:
         """Add what ``itemref`` names: properties outside the item, in elements named by id."""
+        named = {one.get("id", ""): one for one in reversed(elements(tree, "//*[@id]"))}
+        referred: set[etree._Element] = set()
+        left = MOST_NODES
         for item, properties in self._properties.items():
             for name in item.get("itemref", "").split():
-                for root in elements(tree, "//*[@id=$name]", name=name)[:1]:
-                    within = set(root.iter())
-                    properties.extend(one for one in root.iter() if self._is_loose(one, within))
-                    self.top = [one for one in self.top if one not in properties]
+                if name not in named or left <= 0:
+                    continue
+                inside = list(named[name].iter())
+                left -= len(inside)
+                within = set(inside)
+                loose = [one for one in inside if self._is_loose(one, within)]
+                properties.extend(loose)
+                referred.update(loose)
+        self.top = [one for one in self.top if one not in referred]
 
     def _is_loose(self, element: etree._Element, within: set[etree._Element]) -> bool:
         return element in self._owner and self._owner[element] not in within

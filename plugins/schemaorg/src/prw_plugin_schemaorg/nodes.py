@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -37,10 +37,17 @@ class Node:
     types: frozenset[str] = frozenset()
     identity: str | None = None
     members: tuple[tuple[str, Leaf | Node], ...] = ()
+    _by_name: dict[str, list[Leaf | Node]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+
+    def __post_init__(self) -> None:
+        for name, value in self.members:
+            self._by_name.setdefault(name, []).append(value)
 
     def all(self, name: str) -> Iterator[Leaf | Node]:
         """Every value under that name, in document order."""
-        return (value for member, value in self.members if member == name)
+        return iter(self._by_name.get(name, ()))
 
     def nodes(self) -> Iterator[Node]:
         """The nodes directly under this one."""
