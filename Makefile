@@ -7,10 +7,11 @@ STATE ?=
 ONCE ?=
 JSON ?=
 ARGS ?=
+SEED ?=
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test check lint types imports proto-lint proto-breaking drift migrations lock-check \
+.PHONY: help venv demo test soak check lint types imports proto-lint proto-breaking drift migrations lock-check \
 	format proto docs docs-drift lock clean
 
 help: ## this list
@@ -25,6 +26,10 @@ demo: venv ## the whole walk on an example street; ONCE=1 ends after the table, 
 
 test: venv ## all tests; ARGS="tests/sdk -k name" for some of them
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+soak: venv ## the long tests: kills at every point, and at random; SEED=n chooses the same again
+	@seed='$(SEED)'; seed=$${seed:-$$(date +%s)}; echo "soak: SEED=$$seed"; \
+		PRW_SEED=$$seed $(BIN)/python -m pytest -m soak -n $(WORKERS) $(ARGS)
 
 check: lint types imports proto-lint proto-breaking drift docs-drift migrations lock-check ## everything that is checked without running: all below
 

@@ -18,14 +18,14 @@ from prw_examples.demo.audit.service import Collected, audit
 from prw_examples.demo.audit.store import Books, open_books
 from prw_examples.demo.children import prw, tail
 from prw_examples.demo.collector import spooled, write_settings
-from prw_examples.demo.layout import SCOPE, Layout
+from prw_examples.demo.layout import SCOPE, Layout, occupied
 from prw_examples.demo.rest import Standing, stand, until_at_rest
 from prw_examples.street import Street, load_truth
 from tests.support import postgres
 from tests.support.programs import KILLED, Program, run
 
-PATIENCE = timedelta(seconds=45)
-"""How long nothing may move: the jobs of a killed worker wait for ten seconds before others get them."""
+PATIENCE = timedelta(seconds=60)
+"""How long nothing may move: a killed worker's jobs wait ten seconds, and longer each time they are lost again."""
 
 DONE, SET_ASIDE, UNAVAILABLE = 0, 1, 3
 """Exit statuses of the collector: all done; done but for what a person must see to; the resolver was away."""
@@ -120,20 +120,24 @@ class Ran:
 
 @asynccontextmanager
 async def walking(
-    cluster: Cluster, folder: Path, street: Street | None = None
+    cluster: Cluster,
+    folder: Path,
+    street: Street | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> AsyncIterator[Walk]:
     """Everything up and waiting for a collector; ended, whatever happens.
 
-    `street` is the caller's own to stop.
+    `street` is the caller's own to stop; `environment` adds settings of the programs.
     """
     async with AsyncExitStack() as stack:
         resolver = stack.enter_context(postgres.fresh_database(cluster, postgres.RESOLVER))
         product = stack.enter_context(postgres.fresh_database(cluster, postgres.PRODUCT))
         if street is None:
             street = await stack.enter_async_context(Street.start())
-        layout = _layout(folder)
+        layout = stack.enter_context(occupied(folder, fresh=False))
+        layout.logs.mkdir()
         await setup.found(layout, resolver)
-        walk = _walk(layout, resolver, product, street)
+        walk = _walk(layout, resolver, product, street, environment or {})
         stack.push_async_callback(walk.resolver.kill)
         stack.push_async_callback(walk.product.kill)
         await start_servers(walk)
@@ -150,20 +154,16 @@ async def start_servers(walk: Walk) -> None:
     assert await walk.product.start()
 
 
-def _layout(folder: Path) -> Layout:
-    layout = Layout(folder)
-    for name in ("tokens", "run", "logs"):
-        (folder / name).mkdir(mode=0o700, parents=True)
-    return layout
-
-
-def _walk(layout: Layout, resolver: Dsns, product: Dsns, street: Street) -> Walk:
+def _walk(
+    layout: Layout, resolver: Dsns, product: Dsns, street: Street, more: Mapping[str, str]
+) -> Walk:
     environment = {
         "PRW_CONFIG": os.devnull,
         "PRW_COLLECT_CONFIG": str(layout.sources),
         "PRW_OPERATOR_TOKEN_FILE": str(layout.token("operator")),
         "PRW_RESOLVER_DATABASE_DSN": resolver["resolver_app"],
         "PRW_PRODUCT_DATABASE_DSN": product["product_app"],
+        **more,
     }
     return Walk(
         layout,
