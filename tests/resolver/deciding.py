@@ -16,12 +16,13 @@ from prw_resolver.catalog.model import (
     accepted_attribute,
     held_keys,
 )
-from prw_resolver.identity.model import Known, Settled
+from prw_resolver.identity.model import Known
 from prw_resolver.review.model import (
     Case,
     CaseKind,
     CaseStatus,
     Question,
+    Settled,
     evidence_digest,
     open_case,
 )

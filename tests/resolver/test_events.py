@@ -12,8 +12,7 @@ import pytest
 from google.protobuf import json_format
 
 from prw.changes.v1 import change_pb2
-from prw_resolver.identity.model import Outcome
-from prw_resolver.stream.model import AggregateType, Stream
+from prw_resolver.stream.model import AggregateType, Outcome, Stream
 from prw_resolver.vocabulary.model import NormalisedRecord
 from tests.resolver.catalogue import NOON, SCOPE, UNTRUSTED, Rooms, record, rooms
 from tests.resolver.writing import CATALOG, TENANT, introduction

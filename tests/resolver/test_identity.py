@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from prw_resolver.identity.model import Outcome
+from prw_resolver.stream.model import Outcome
 from prw_resolver.vocabulary.model import NormalisedRecord
 from tests.resolver.catalogue import SCOPE, UNTRUSTED, Rooms, record, rooms
 

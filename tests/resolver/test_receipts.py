@@ -10,7 +10,8 @@ import pytest
 from prw.collector.v1 import evidence_pb2 as pb
 from prw.errors import Code
 from prw_base.principal import Role
-from prw_resolver.intake.receipts import ReceiptStatus, RecordOutcome, status_of
+from prw_resolver.identity.store import StoredOutcome
+from prw_resolver.intake.receipts import ReceiptStatus, status_of
 from prw_resolver.jobs.model import Stage, StageState
 from tests.resolver.collecting import Running, capture, refusal
 
@@ -126,5 +127,5 @@ def test_a_status_follows_from_stages_and_outcomes(
     done: frozenset[Stage], dead: str | None, outcomes: list[str], status: ReceiptStatus
 ) -> None:
     """Failure first, then stages, then whatever waits for a person."""
-    records = [RecordOutcome(f"r{index}", outcome) for index, outcome in enumerate(outcomes)]
+    records = [StoredOutcome("cap", f"r{index}", outcome) for index, outcome in enumerate(outcomes)]
     assert status_of(StageState(done, dead), records) is status

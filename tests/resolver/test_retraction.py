@@ -12,11 +12,10 @@ import pytest
 
 from prw.errors import Code, PrwError
 from prw_resolver.catalog.acceptance import record_listing_id
-from prw_resolver.identity.model import Outcome
 from prw_resolver.identity.retraction import REASON, Absence
 from prw_resolver.review.decide import Request
 from prw_resolver.review.model import CaseKind, CaseStatus
-from prw_resolver.stream.model import Action
+from prw_resolver.stream.model import Action, Outcome
 from prw_resolver.vocabulary.model import NormalisedRecord
 from tests.resolver.catalogue import NOON, SCOPE, TRUSTED, Rooms, record, rooms
 from tests.support.invariants import assert_stream_holds

@@ -12,7 +12,7 @@ import pytest
 
 from prw.errors import Code
 from prw.operator.v1 import review_service_pb2 as pb
-from prw_resolver.identity.model import Outcome
+from prw_resolver.stream.model import Outcome
 from prw_resolver.vocabulary.model import NormalisedRecord
 from tests.resolver.calling import Served, refusal, served
 from tests.resolver.catalogue import SCOPE, UNTRUSTED, Rooms, record, rooms

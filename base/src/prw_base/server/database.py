@@ -175,7 +175,7 @@ def _may_run_again(error: psycopg.OperationalError, attempt: int) -> bool:
     if isinstance(error, errors.SerializationFailure | errors.DeadlockDetected):
         return True
     # Without a state the server did not say it: the connection is gone. 57P01… is a shutdown.
-    return error.sqlstate is None or error.sqlstate[:3] in ("57P", "08")
+    return error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
 
 
 def as_prw_error(error: psycopg.Error) -> PrwError | None:
@@ -183,6 +183,8 @@ def as_prw_error(error: psycopg.Error) -> PrwError | None:
     if isinstance(error, PoolTimeout | TooManyRequests):
         wait = timedelta(seconds=1)
         return PrwError(Code.OVERLOADED, "too many callers wait for the database", retry_after=wait)
+    if isinstance(error, errors.ProgramLimitExceeded):
+        return PrwError(Code.VALIDATION_FAILED, "a value is too long to be kept")
     if isinstance(error, psycopg.OperationalError):
         return PrwError(Code.UNAVAILABLE, "the database does not answer now")
     return None

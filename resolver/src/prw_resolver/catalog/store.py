@@ -21,8 +21,8 @@ from prw_resolver.catalog.model import (
     Release,
     ReleasedListing,
 )
-from prw_resolver.stream.encode import quote_from_json
 from prw_resolver.vocabulary.model import IdentityKey, Quote
+from prw_resolver.vocabulary.stored import quotes_from_json
 
 _SQL = Statements("prw_resolver.catalog")
 
@@ -68,7 +68,7 @@ async def mappings_of_target(
 async def mapping_evidence(conn: Connection, scope: Scope, listing_id: str) -> tuple[Quote, ...]:
     """The evidence of a listing's mapping; empty where there is none."""
     rows = await _SQL.rows(conn, "mapping_evidence", **scope.ids, listing_id=listing_id)
-    return tuple(quote_from_json(quote) for row in rows for quote in row["evidence"])
+    return quotes_from_json(rows[0]["evidence"]) if rows else ()
 
 
 async def mappings_of_item(
@@ -116,7 +116,7 @@ async def item_evidence(
 ) -> tuple[tuple[Quote, ...], str]:
     """The evidence of an item's newest revision, and its decision."""
     row = (await _SQL.rows(conn, "item_evidence", **scope.ids, item_id=item_id))[0]
-    return tuple(quote_from_json(quote) for quote in row["evidence"]), row["decision_id"]
+    return quotes_from_json(row["evidence"]), row["decision_id"]
 
 
 async def releases_due(conn: Connection, scope: Scope, limit: int) -> list[tuple[str, int]]:

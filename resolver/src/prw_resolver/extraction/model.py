@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from prw_base.canonical import sha256_hex
-from prw_resolver.vocabulary.model import NormalisedRecord, Quote
+from prw_resolver.vocabulary.model import SELLER, NormalisedRecord, Quote
 from prw_sdk.evidence import Capture, Claim, Record, Selector, SelectorType
 
-SELLER = "offer:seller"
-"""The attribute of the claim that names a record's merchant."""
+LONGEST_ID = 1_000
+LONGEST_KEY = 2_000
+"""Bytes of a record's id and of its listing's key, since both stand in indexes of the database."""
 
 
 class ReadOutcome(StrEnum):
@@ -210,6 +211,11 @@ def _faults(captured: Captured, reading: Reading) -> Iterator[str]:
         ):
             yield f"record {record.record_id!r}: record_id and listing_key must be there, and record_id only once"
         seen.add(record.record_id)
+        if _bytes(record.record_id) > LONGEST_ID or _bytes(record.listing_key) > LONGEST_KEY:
+            yield (
+                f"record {record.record_id[:80]!r}: record_id may have {LONGEST_ID} bytes"
+                f" and listing_key {LONGEST_KEY}"
+            )
         if record.merchant is not None and record.merchant.attribute != SELLER:
             yield f"record {record.record_id!r}: the merchant must be a claim of {SELLER}"
         for claim in (*record.claims, *filter(None, [record.merchant])):
@@ -217,6 +223,10 @@ def _faults(captured: Captured, reading: Reading) -> Iterator[str]:
                 yield f"{claim.attribute}: the capture has no part {claim.locator.part_role!r}"
             if not _storable(claim.value_as_stated) or not _names(claim.attribute):
                 yield f"{claim.attribute!r}: the value cannot be written as text"
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", errors="replace"))
 
 
 def _names(text: str) -> bool:

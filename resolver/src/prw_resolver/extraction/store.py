@@ -19,7 +19,14 @@ from prw_resolver.extraction.model import (
     selector_json,
     selector_of,
 )
-from prw_resolver.vocabulary.model import Basis, IdentityKey, NormalisedRecord, Quote, Value
+from prw_resolver.vocabulary.model import (
+    SELLER,
+    Basis,
+    IdentityKey,
+    NormalisedRecord,
+    Quote,
+    Value,
+)
 from prw_sdk.evidence import Claim, Locator, Origin
 
 _SQL = Statements("prw_resolver.extraction")
@@ -187,7 +194,7 @@ def _value(captured: Captured, row: dict[str, Any]) -> Value:
 def _normalised(
     captured: Captured, generation: int, row: dict[str, Any], values: tuple[Value, ...]
 ) -> NormalisedRecord:
-    seller = next((value for value in values if value.attribute == "offer:seller"), None)
+    seller = next((value for value in values if value.attribute == SELLER), None)
     return NormalisedRecord(
         tenant_id=captured.tenant_id,
         catalog_id=captured.catalog_id,

@@ -19,7 +19,6 @@ from prw_resolver.identity.model import (
     Keep,
     Known,
     Late,
-    Outcome,
     Refuse,
     Verdict,
     is_same_question,
@@ -34,13 +33,14 @@ from prw_resolver.stream.model import (
     Decision,
     Fact,
     KeyLookup,
+    Outcome,
     RecordOutcome,
     Wake,
 )
 from prw_resolver.vocabulary.model import IdentityKey, NormalisedRecord
+from prw_sdk.evidence import Origin
 
 BY_RULE = Actor(ActorKind.RULE, RULE)
-ADAPTER = "adapter"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ def _observe(record: NormalisedRecord, mapping: ListingMapping, held: Held) -> t
     return tuple(
         fact
         for fact in observe_record(record, mapping, held)
-        if all(quote.origin == ADAPTER for quote in fact.evidence)
+        if all(quote.origin == Origin.ADAPTER for quote in fact.evidence)
     )
 
 
@@ -120,7 +120,7 @@ def _decision(record: NormalisedRecord, known: Known, rationale: str) -> Decisio
         Action.ACCEPT,
         BY_RULE,
         rationale,
-        tuple(quote for quote in record_evidence(record) if quote.origin == ADAPTER),
+        tuple(quote for quote in record_evidence(record) if quote.origin == Origin.ADAPTER),
         prior_decisions=() if known.settled is None else (known.settled.decision_id,),
         case_id=None if known.case is None else known.case.case_id,
         case_revision=None if known.case is None else known.case.revision,

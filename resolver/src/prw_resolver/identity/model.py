@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
 
 from prw_resolver.catalog.model import Item, ItemStatus, ListingMapping, MappingStatus, Observation
 from prw_resolver.review.model import (
@@ -20,35 +18,16 @@ from prw_resolver.review.model import (
     Case,
     CaseKind,
     Question,
+    Settled,
     compare,
     evidence_digest,
 )
 from prw_resolver.stream.model import Action
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.model import IdentityKey, NormalisedRecord, Quote
+from prw_sdk.evidence import Origin
 
 RULE = "identity@1"
-
-
-class Outcome(StrEnum):
-    """What became of a record, as its receipt says it."""
-
-    ACCEPTED = "accepted"
-    UNCHANGED = "unchanged"
-    IN_REVIEW = "in_review"
-    REJECTED = "rejected"
-    HISTORY = "history"
-    RETRACTION = "retraction"
-
-
-@dataclass(frozen=True, slots=True)
-class Settled:
-    """A person's last word on a listing, and the evidence that it was given on."""
-
-    action: Action
-    evidence_digest: str
-    decision_id: str
-    observed_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +101,7 @@ def _settled(record: NormalisedRecord, known: Known) -> Verdict | None:
 
 def _unfit(record: NormalisedRecord) -> str | None:
     """Why no rule may look at the record at all."""
-    if any(quote.origin != "adapter" for quote in _quotes(record)):
+    if any(quote.origin != Origin.ADAPTER for quote in _quotes(record)):
         return "model_origin"
     if record.class_id is None:
         return "unknown_class"

@@ -13,20 +13,20 @@ from prw_base.canonical import canonical_json, sha256_hex
 from prw_base.ids import new_id
 from prw_base.scope import Scope
 from prw_resolver.catalog.model import Item, ListingMapping, MappingStatus, Observation
-from prw_resolver.identity.model import Outcome, Settled
 from prw_resolver.review.model import (
     OPEN,
-    QUOTES,
     Case,
     CaseKind,
     CaseStatus,
     Question,
+    Settled,
     compare,
     content,
 )
-from prw_resolver.stream.model import Action, ActorKind, CaseMove, Change, RecordOutcome
+from prw_resolver.stream.model import Action, ActorKind, CaseMove, Change, Outcome, RecordOutcome
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.model import NormalisedRecord, Quote
+from prw_resolver.vocabulary.stored import quotes_json
 
 REASON = "absent_at_source"
 
@@ -123,7 +123,7 @@ def _move(absence: Absence, mapped: Mapped, vocabulary: Vocabulary, asked: str) 
     question = Question(CaseKind.RETRACTION, REASON, (candidate,))
     told = {
         **content(record, question),
-        "evidence": QUOTES.dump_python(mapped.evidence, mode="json"),
+        "evidence": quotes_json(mapped.evidence),
         "evidence_digest": asked,
     }
     case = mapped.case

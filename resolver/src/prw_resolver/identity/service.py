@@ -11,13 +11,12 @@ from prw_resolver.catalog.model import ListingMapping
 from prw_resolver.catalog.service import MOVED
 from prw_resolver.identity import store
 from prw_resolver.identity.change import Command, build
-from prw_resolver.identity.model import Known, Outcome, Settled, decide
+from prw_resolver.identity.model import Known, decide
 from prw_resolver.identity.retraction import Absence, Mapped, ask, record_id
 from prw_resolver.review import store as review_store
 from prw_resolver.review.model import OPEN
-from prw_resolver.review.store import Settlement
 from prw_resolver.stream.committer import Committer
-from prw_resolver.stream.model import Change, Wake
+from prw_resolver.stream.model import Change, Outcome, Wake
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.model import NormalisedRecord
 
@@ -96,7 +95,7 @@ class Identifier:
                 item=items[current.item_id],
                 observation=await catalog_store.observation(conn, scope, listing),
                 case=await review_store.open_case(conn, scope, listing),
-                settled=_settled(await review_store.settled(conn, scope, listing, retraction=True)),
+                settled=await review_store.settled(conn, scope, listing, retraction=True),
             )
 
     async def _reconsider(self, scope: Scope, vocabulary: Vocabulary, wake: Wake) -> None:
@@ -137,9 +136,7 @@ class Identifier:
                 mapping=held.mapping,
                 observation=held.observation,
                 case=await review_store.open_case(conn, scope, record_listing_id(record)),
-                settled=_settled(
-                    await review_store.settled(conn, scope, record_listing_id(record))
-                ),
+                settled=await review_store.settled(conn, scope, record_listing_id(record)),
                 trusted=await store.trusted(conn, scope, record.source_id),
                 vocabulary=vocabulary,
             )
@@ -155,12 +152,6 @@ class Identifier:
             else await catalog_store.merchant(conn, scope, merchant),
             observation=await catalog_store.observation(conn, scope, listing),
         )
-
-
-def _settled(last: Settlement | None) -> Settled | None:
-    if last is None:
-        return None
-    return Settled(last.action, last.evidence_digest, last.decision_id, last.observed_at)
 
 
 def _too_fast(what: str) -> PrwError:

@@ -19,8 +19,8 @@ class StoredOutcome:
     capture_id: str
     record_id: str
     outcome: str
-    case_id: str | None
-    code: str | None
+    case_id: str | None = None
+    code: str | None = None
 
 
 async def trusted(conn: Connection, scope: Scope, source_id: str) -> bool:

@@ -10,7 +10,7 @@ from typing import Final
 
 from prw.errors import Code, PrwError
 from prw_base.canonical import canonical_json, sha256_hex
-from prw_sdk.evidence import AdapterVersion, Capture, Citation, Egress, Presence, Region
+from prw_sdk.evidence import AdapterVersion, Citation, Egress, Presence, Region
 
 LEASE: Final = timedelta(seconds=90)
 """How long a heartbeat keeps an instance live (if_heartbeat)."""
@@ -173,21 +173,6 @@ class Instance:
     egress: Egress
     targets: tuple[str, ...]
     capabilities: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StoredCapture:
-    """A capture with its bytes, as the worker walks it through the stages.
-
-    `generation` is the identity generation that was active when it arrived.
-    """
-
-    tenant_id: str
-    catalog_id: str
-    capture_id: str
-    worker_id: str
-    generation: int
-    evidence: Capture
 
 
 def _has_control(text: str) -> bool:

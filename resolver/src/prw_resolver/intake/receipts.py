@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from prw_resolver.identity.store import StoredOutcome
 from prw_resolver.jobs.model import Stage, StageState
+from prw_resolver.stream.model import Outcome
 
 
 class ReceiptStatus(StrEnum):
@@ -19,16 +21,6 @@ class ReceiptStatus(StrEnum):
     IN_REVIEW = "in_review"
     REJECTED = "rejected"
     FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class RecordOutcome:
-    """What became of one record; `case_id` and `code` are empty where there is none."""
-
-    record_id: str
-    outcome: str
-    case_id: str = ""
-    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +42,10 @@ class Receipt:
     received_at: datetime
     status: ReceiptStatus
     replayed: bool = False
-    records: tuple[RecordOutcome, ...] = ()
+    records: tuple[StoredOutcome, ...] = ()
 
 
-def status_of(state: StageState, records: Sequence[RecordOutcome]) -> ReceiptStatus:
+def status_of(state: StageState, records: Sequence[StoredOutcome]) -> ReceiptStatus:
     """How far a capture has come, given its stages and its records' outcomes.
 
     A stage that failed for good comes first, since an operator must act; before the last stage is done nothing else
@@ -64,6 +56,6 @@ def status_of(state: StageState, records: Sequence[RecordOutcome]) -> ReceiptSta
     if Stage.IDENTIFY not in state.done:
         return ReceiptStatus.RESOLVING if state.done else ReceiptStatus.STORED
     outcomes = {record.outcome for record in records}
-    if "in_review" in outcomes:
+    if Outcome.IN_REVIEW in outcomes:
         return ReceiptStatus.IN_REVIEW
-    return ReceiptStatus.RESOLVED if outcomes - {"rejected"} else ReceiptStatus.REJECTED
+    return ReceiptStatus.RESOLVED if outcomes - {Outcome.REJECTED} else ReceiptStatus.REJECTED

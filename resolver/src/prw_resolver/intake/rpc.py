@@ -231,8 +231,8 @@ def _from_receipt(value: Receipt) -> pb.Receipt:
         pb.RecordOutcome(
             record_id=record.record_id,
             outcome=record.outcome,
-            case_id=record.case_id,
-            code=record.code,
+            case_id=record.case_id or "",
+            code=record.code or "",
         )
         for record in value.records
     ]

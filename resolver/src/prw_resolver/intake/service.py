@@ -12,15 +12,15 @@ from prw_base.ids import new_id
 from prw_base.principal import Principal, Role
 from prw_base.server.database import Connection, Database
 from prw_resolver.access.service import source_scope
+from prw_resolver.extraction.model import Captured
 from prw_resolver.identity.store import StoredOutcome, outcomes
 from prw_resolver.intake import store
 from prw_resolver.intake.evidence import rebuild
-from prw_resolver.intake.model import LEASE, Instance, StoredCapture, Submission
+from prw_resolver.intake.model import LEASE, Instance, Submission
 from prw_resolver.intake.receipts import (
     KeptReceipt,
     Receipt,
     ReceiptStatus,
-    RecordOutcome,
     status_of,
 )
 from prw_resolver.jobs.model import StageState
@@ -223,18 +223,14 @@ async def _answers(
 def _answer(
     kept: KeptReceipt, states: Mapping[str, StageState], decided: Sequence[StoredOutcome]
 ) -> Receipt:
-    records = tuple(
-        RecordOutcome(held.record_id, held.outcome, held.case_id or "", held.code or "")
-        for held in decided
-        if held.capture_id == kept.capture_id
-    )
+    records = tuple(held for held in decided if held.capture_id == kept.capture_id)
     status = status_of(states.get(kept.capture_id, StageState()), records)
     return Receipt(kept.receipt_id, kept.capture_id, kept.received_at, status, records=records)
 
 
 async def load_capture(
     db: Database, objects: ObjectStore, tenant_id: str, capture_id: str
-) -> StoredCapture | None:
+) -> Captured | None:
     """A capture with its bytes, for the worker; None where the tenant has none of that id.
 
     No transaction is open while the bytes are read. NOT_FOUND where an object is missing, DIGEST_MISMATCH where one
@@ -245,11 +241,10 @@ async def load_capture(
     if row is None:
         return None
     evidence = await rebuild(objects, tenant_id, row["document"])
-    return StoredCapture(
+    return Captured(
         tenant_id=tenant_id,
         catalog_id=row["catalog_id"],
         capture_id=capture_id,
-        worker_id=row["worker_id"],
         generation=row["identity_generation"],
         evidence=evidence,
     )

@@ -91,5 +91,5 @@ set worker_id = excluded.worker_id, version = excluded.version, runtime = exclud
 
 -- name: find_capture
 -- A capture's row with its normalised document.
-select capture_id, catalog_id, worker_id, identity_generation, document
+select catalog_id, identity_generation, document
 from resolver.capture where tenant_id = %(tenant_id)s and capture_id = %(capture_id)s;

@@ -8,11 +8,9 @@ from dataclasses import replace
 from prw.errors import Code, PrwError
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.keys import classify, make_keys
-from prw_resolver.vocabulary.model import Basis, NormalisedRecord, Value
+from prw_resolver.vocabulary.model import SELLER, Basis, NormalisedRecord, Value
 from prw_resolver.vocabulary.normalisers import NORMALISERS
 from prw_resolver.vocabulary.statement import Statement, Unreadable
-
-SELLER = "offer:seller"
 
 
 def correct(

@@ -17,6 +17,7 @@ from prw_resolver.stream.model import (
     Decision,
     Fact,
     KeyLookup,
+    Outcome,
     RecordOutcome,
 )
 from prw_resolver.vocabulary.definitions import Vocabulary
@@ -72,11 +73,11 @@ class Ruling:
 
 
 OUTCOMES = {
-    Action.ACCEPT: "accepted",
-    Action.CORRECT: "accepted",
-    Action.REJECT: "rejected",
-    Action.RETRACT: "retraction",
-    Action.DEFER: "in_review",
+    Action.ACCEPT: Outcome.ACCEPTED,
+    Action.CORRECT: Outcome.ACCEPTED,
+    Action.REJECT: Outcome.REJECTED,
+    Action.RETRACT: Outcome.RETRACTION,
+    Action.DEFER: Outcome.IN_REVIEW,
 }
 
 

@@ -6,16 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
 
 from pydantic import TypeAdapter
 
 from prw_base.canonical import canonical_json, sha256_hex
 from prw_resolver.catalog.acceptance import record_evidence, record_listing_id
 from prw_resolver.catalog.model import Item
-from prw_resolver.stream.model import CaseMove, KeyLookup
+from prw_resolver.stream.model import Action, CaseMove, KeyLookup
 from prw_resolver.vocabulary.definitions import Vocabulary
 from prw_resolver.vocabulary.model import NormalisedRecord, Quote
+from prw_resolver.vocabulary.stored import quotes_json, record_json
 
 
 class CaseKind(StrEnum):
@@ -85,6 +85,16 @@ class Case:
 
 
 @dataclass(frozen=True, slots=True)
+class Settled:
+    """A person's last word on a listing, and the evidence that it was given on."""
+
+    action: Action
+    evidence_digest: str
+    decision_id: str
+    observed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class HistoryEntry:
     """One decision taken on a case."""
 
@@ -97,15 +107,7 @@ class HistoryEntry:
     decided_at: datetime
 
 
-RECORDS = TypeAdapter(NormalisedRecord)
-QUOTES = TypeAdapter(tuple[Quote, ...])
 CANDIDATES = TypeAdapter(tuple[Candidate, ...])
-
-
-def record_json(record: NormalisedRecord) -> dict[str, Any]:
-    """A record as JSON values, as a case keeps it."""
-    stored: dict[str, Any] = RECORDS.dump_python(record, mode="json")
-    return stored
 
 
 def evidence_digest(record: NormalisedRecord) -> str:
@@ -190,7 +192,7 @@ def content(record: NormalisedRecord, question: Question) -> Mapping[str, object
         "title": record.title,
         "record": record_json(record),
         "candidates": CANDIDATES.dump_python(question.candidates, mode="json"),
-        "evidence": QUOTES.dump_python(record_evidence(record), mode="json"),
+        "evidence": quotes_json(record_evidence(record)),
         "evidence_digest": evidence_digest(record),
         "observed_at": record.observed_at.isoformat(),
     }

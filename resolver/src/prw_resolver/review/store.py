@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,27 +11,17 @@ from prw_base.server.database import Connection
 from prw_base.server.sql import Statements
 from prw_resolver.review.model import (
     CANDIDATES,
-    QUOTES,
-    RECORDS,
     Case,
     CaseKind,
     CaseStatus,
     HistoryEntry,
+    Settled,
 )
 from prw_resolver.stream.model import Action, Wake
+from prw_resolver.vocabulary.stored import quotes_from_json, record_from_json
 
 _SQL = Statements("prw_resolver.review")
 BEGINNING = (datetime(1970, 1, 1, tzinfo=UTC), "")
-
-
-@dataclass(frozen=True, slots=True)
-class Settlement:
-    """A person's last word on a listing."""
-
-    action: Action
-    evidence_digest: str
-    decision_id: str
-    observed_at: datetime
 
 
 async def case(conn: Connection, scope: Scope, case_id: str) -> Case | None:
@@ -56,14 +45,14 @@ async def open_case(conn: Connection, scope: Scope, listing_id: str) -> Case | N
 
 async def settled(
     conn: Connection, scope: Scope, listing_id: str, *, retraction: bool = False
-) -> Settlement | None:
+) -> Settled | None:
     """A person's last word on what a listing is, or with `retraction` on whether it is gone; or None."""
     rows = await _SQL.rows(
         conn, "settled", **scope.ids, listing_id=listing_id, retraction=retraction
     )
     if not rows:
         return None
-    return Settlement(**{**rows[0], "action": Action(rows[0]["action"])})
+    return Settled(**{**rows[0], "action": Action(rows[0]["action"])})
 
 
 async def cases(
@@ -113,8 +102,8 @@ def _case(row: Mapping[str, Any]) -> Case:
             **row,
             "kind": CaseKind(row["kind"]),
             "status": CaseStatus(row["status"]),
-            "record": RECORDS.validate_python(row["record"], strict=False),
-            "candidates": CANDIDATES.validate_python(row["candidates"], strict=False),
-            "evidence": QUOTES.validate_python(row["evidence"], strict=False),
+            "record": record_from_json(row["record"]),
+            "candidates": CANDIDATES.validate_python(row["candidates"]),
+            "evidence": quotes_from_json(row["evidence"]),
         }
     )

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
 
 from google.protobuf import json_format
 
 from prw.changes.v1 import change_pb2
 from prw_resolver.stream.model import CaseMove, Change, Decision, Fact, KeyLookup, Stream
-from prw_resolver.vocabulary.model import Quote
+from prw_resolver.vocabulary.stored import quotes_json
 
 
 def encode_event(stream: Stream, fact: Fact) -> bytes:
@@ -47,7 +46,7 @@ def encode_command(stream: Stream, change: Change) -> dict[str, object]:
                 "capture_id": outcome.capture_id,
                 "record_id": outcome.record_id,
                 "listing_id": outcome.listing_id,
-                "outcome": outcome.outcome,
+                "outcome": outcome.outcome.value,
                 "actor_kind": outcome.actor_kind.value,
                 "case_id": outcome.case_id,
                 "code": outcome.code,
@@ -66,35 +65,6 @@ def encode_command(stream: Stream, change: Change) -> dict[str, object]:
     return command
 
 
-def quote_json(quote: Quote) -> dict[str, object]:
-    """A quote as JSON values, the form in which evidence is stored."""
-    return {
-        "capture_id": quote.capture_id,
-        "part_role": quote.part_role,
-        "sha256": quote.sha256,
-        "attribute": quote.attribute,
-        "quote": quote.quote,
-        "selector": dict(quote.selector),
-        "origin": quote.origin,
-    }
-
-
-def quote_from_json(stored: Mapping[str, object]) -> Quote:
-    """The inverse of `quote_json`."""
-    selector = stored["selector"]
-    if not isinstance(selector, Mapping):
-        raise TypeError("a stored selector is an object")
-    return Quote(
-        capture_id=str(stored["capture_id"]),
-        part_role=str(stored["part_role"]),
-        sha256=str(stored["sha256"]),
-        attribute=str(stored["attribute"]),
-        quote=str(stored["quote"]),
-        selector=selector,
-        origin=str(stored["origin"]),
-    )
-
-
 def _aggregate(kind: str, identifier: str) -> change_pb2.Aggregate:
     number = change_pb2.AggregateType.Value(f"AGGREGATE_TYPE_{kind.upper()}")
     return change_pb2.Aggregate(type=number, id=identifier)
@@ -107,7 +77,7 @@ def _fact(stream: Stream, fact: Fact) -> dict[str, object]:
         "revision": fact.revision,
         "row": dict(fact.row),
         "state": dict(fact.state),
-        "evidence": [quote_json(quote) for quote in fact.evidence],
+        "evidence": quotes_json(fact.evidence),
         "event_id": fact.event_id,
         "event": base64.b64encode(encode_event(stream, fact)).decode("ascii"),
     }
@@ -123,7 +93,7 @@ def _decision(decision: Decision) -> dict[str, object]:
         "actor_id": decision.actor.id,
         "rationale": decision.rationale,
         "corrections": dict(decision.corrections),
-        "evidence": [quote_json(quote) for quote in decision.evidence],
+        "evidence": quotes_json(decision.evidence),
         "prior_decisions": list(decision.prior_decisions),
     }
 

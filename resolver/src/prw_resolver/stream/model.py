@@ -127,6 +127,19 @@ class CaseMove:
     waits_for: tuple[KeyLookup, ...] = ()
 
 
+class Outcome(StrEnum):
+    """What became of a record, as its receipt says it."""
+
+    ACCEPTED = "accepted"
+    UNCHANGED = "unchanged"
+    """It says nothing new of its item's identity."""
+    IN_REVIEW = "in_review"
+    REJECTED = "rejected"
+    HISTORY = "history"
+    """Something newer was known already (rule 8)."""
+    RETRACTION = "retraction"
+
+
 @dataclass(frozen=True, slots=True)
 class RecordOutcome:
     """What became of one record of a capture."""
@@ -134,7 +147,7 @@ class RecordOutcome:
     capture_id: str
     record_id: str
     listing_id: str
-    outcome: str
+    outcome: Outcome
     actor_kind: ActorKind
     case_id: str | None = None
     code: str | None = None

@@ -29,9 +29,8 @@ def is_database_away(error: BaseException) -> bool:
     """Whether the database did not answer at all: no failure of the job, which is worked again once it does."""
     if not isinstance(error, psycopg.OperationalError):
         return False
-    return (
-        error.sqlstate is None or error.sqlstate[:3] in {"57P", "08"} or error.sqlstate[:2] == "08"
-    )
+    # Without a state the server did not say it: the connection is gone. 57P01… is a shutdown.
+    return error.sqlstate is None or error.sqlstate.startswith(("57P", "08"))
 
 
 def failure_of(stage: Stage, error: Exception) -> Failure:
@@ -45,12 +44,13 @@ def failure_of(stage: Stage, error: Exception) -> Failure:
             return Failure(stage, JobCode.TENANT_MISMATCH, str(error), retryable=False)
         case TimeoutError():
             return Failure(stage, "TIMEOUT", "the job took longer than it may", retryable=True)
-    return Failure(stage, _code(error), _words(error), not isinstance(error, psycopg.DataError))
+    final = isinstance(error, psycopg.DataError | psycopg.errors.ProgramLimitExceeded)
+    return Failure(stage, _code(error), _words(error), not final)
 
 
 def _code(error: Exception) -> str:
     match error:
-        case psycopg.DataError():
+        case psycopg.DataError() | psycopg.errors.ProgramLimitExceeded():
             return JobCode.SCHEMA_INVALID
         case psycopg.Error():
             return JobCode.DB_UNAVAILABLE

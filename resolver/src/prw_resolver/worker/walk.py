@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 
 from prw_base.faults import fault
 from prw_base.scope import Scope
@@ -45,14 +46,7 @@ async def _captured(parts: WorkerParts, job: ResolveJob) -> Captured:
         raise TenantMismatch(f"tenant {job.tenant_id} has no capture {job.capture_id}")
     if (stored.tenant_id, stored.catalog_id) != (job.tenant_id, job.catalog_id):
         raise TenantMismatch(f"capture {job.capture_id} is not of catalogue {job.catalog_id}")
-    return Captured(
-        tenant_id=stored.tenant_id,
-        catalog_id=stored.catalog_id,
-        capture_id=stored.capture_id,
-        generation=stored.generation,
-        evidence=stored.evidence,
-        attempt_group=job.attempt_group,
-    )
+    return replace(stored, attempt_group=job.attempt_group)
 
 
 async def _work(parts: WorkerParts, job: ResolveJob, stage: Stage, captured: Captured) -> None:
