@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import json as jsonlib
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
+import grpc
 import typer
 
 from prw.errors import Code, PrwError
-from prw_base.client import open_channel
+from prw_base.client import Tls, is_loopback, open_channel
 from prw_base.files import read_token
 from prw_base.ids import new_id
 from prw_base.options import JsonOption
@@ -43,6 +45,14 @@ TokenOption = Annotated[
         help="File with the token of `prw resolver operator provision`.",
     ),
 ]
+CaOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--ca",
+        metavar="FILE",
+        help="PEM file of the authority of a resolver elsewhere; the system's roots without it.",
+    ),
+]
 
 
 class Decidable(StrEnum):
@@ -64,6 +74,7 @@ def list_cases(
     kind: Annotated[CaseKind | None, typer.Option("--kind", help="Only these.")] = None,
     address: AddressOption = None,
     token_file: TokenOption = None,
+    ca: CaOption = None,
     json: JsonOption = False,
 ) -> None:
     """List cases, oldest first."""
@@ -73,7 +84,7 @@ def list_cases(
             case async for case in client.cases(status.value, None if kind is None else kind.value)
         ]
 
-    cases = _run(context, address, token_file, work)
+    cases = _run(context, _Call(address, token_file, ca), work)
     if json:
         print_json(cases)
     else:
@@ -86,10 +97,11 @@ def show(
     case_id: Annotated[str, typer.Argument(metavar="CASE", help="The case's id.")],
     address: AddressOption = None,
     token_file: TokenOption = None,
+    ca: CaOption = None,
     json: JsonOption = False,
 ) -> None:
     """Show one case: what was stated and where, the candidates, and what was decided before."""
-    case = _run(context, address, token_file, lambda client: client.case(case_id))
+    case = _run(context, _Call(address, token_file, ca), lambda client: client.case(case_id))
     if json:
         print_json(case)
         return
@@ -138,9 +150,13 @@ def decide(
     ] = None,
     address: AddressOption = None,
     token_file: TokenOption = None,
+    ca: CaOption = None,
     json: JsonOption = False,
 ) -> None:
     """Decide a case: accept, correct, reject, defer or retract."""
+    if create_item and map_to is not None:
+        message = "it is an item of its own or another: give --create-item or --map-to"
+        raise PrwError(Code.VALIDATION_FAILED, message, field="--map-to")
     request = Request(
         case_id=case_id,
         expected_revision=revision,
@@ -151,7 +167,7 @@ def decide(
         create_item=create_item,
         map_to=map_to,
     )
-    decided = _run(context, address, token_file, lambda client: client.decide(request))
+    decided = _run(context, _Call(address, token_file, ca), lambda client: client.decide(request))
     columns = ("decision_id", "case_id", "case_revision", "event_ids", "replayed")
     print_table("Decision", columns, [tuple(decided[column] for column in columns)], json)
 
@@ -180,20 +196,35 @@ def _table(title: str, columns: tuple[str, ...], rows: list[dict[str, Any]]) -> 
     print_table(title, columns, [tuple(row[column] for column in columns) for row in rows])
 
 
-def _run(
-    context: typer.Context,
-    address: str | None,
-    token_file: Path | None,
-    work: Callable[[ReviewClient], Awaitable[T]],
-) -> T:
-    token = _token(token_file)
-    target = address or settings_of(context).address
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """Where the options lead, and as whom."""
 
+    address: str | None
+    token_file: Path | None
+    ca: Path | None
+
+    def open(self, default_address: str) -> grpc.aio.Channel:
+        """A channel: over TLS, but for this machine's own resolver."""
+        target = self.address or default_address
+        clear = self.ca is None and is_loopback(target)
+        tls = None if clear else Tls(None if self.ca is None else _read(self.ca))
+        return open_channel(target, _token(self.token_file), tls=tls)
+
+
+def _run(context: typer.Context, call: _Call, work: Callable[[ReviewClient], Awaitable[T]]) -> T:
     async def run() -> T:
-        async with open_channel(target, token) as channel:
+        async with call.open(settings_of(context).address) as channel:
             return await work(ReviewClient(channel))
 
     return asyncio.run(run())
+
+
+def _read(ca: Path) -> bytes:
+    try:
+        return ca.read_bytes()
+    except OSError as error:
+        raise PrwError(Code.VALIDATION_FAILED, str(error), field="--ca") from error
 
 
 def _token(token_file: Path | None) -> str:
