@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -26,6 +27,7 @@ from prw_plugin_schemaorg.vocabulary import (
 from prw_sdk.evidence import Claim, Locator, Record
 
 _LONGEST_PART = 120
+_LONGEST_FRAGMENT = 600
 _NUMBERS = (SKU, MPN, GTIN, URL, TITLE)
 _TELL_APART = {"sku": SKU, "condition": CONDITION, "currency": CURRENCY}
 
@@ -86,8 +88,8 @@ def _longer(listing: _Listing) -> _Listing:
 
 
 def _record(page: Page, listing: _Listing) -> Record:
-    fragment = "&".join(
-        f"{name}={quote(text[:_LONGEST_PART], safe='')}" for name, text in listing.key
+    fragment = _bounded(
+        "&".join(f"{name}={quote(text[:_LONGEST_PART], safe='')}" for name, text in listing.key)
     )
     claims = (
         _claim(attribute, leaf) for attribute, leaves in listing.facts.items() for leaf in leaves
@@ -98,6 +100,14 @@ def _record(page: Page, listing: _Listing) -> Record:
         merchant=None if listing.seller is None else _claim(SELLER, listing.seller),
         claims=tuple(claims),
     )
+
+
+def _bounded(fragment: str) -> str:
+    """The fragment, its end replaced by a digest of the whole where it is longer than an id should be."""
+    if len(fragment) <= _LONGEST_FRAGMENT:
+        return fragment
+    digest = hashlib.sha256(fragment.encode()).hexdigest()[:16]
+    return f"{fragment[: _LONGEST_FRAGMENT - len(digest) - 1]}~{digest}"
 
 
 def _claim(attribute: str, leaf: Leaf) -> Claim:

@@ -151,13 +151,13 @@ class Committer:
         for attempt in range(1, CONNECTION_TRIES + 1):
             try:
                 return await self._transact(stream, group)
-            except psycopg.OperationalError as error:
-                log.warning("commit.connection_lost", attempt=attempt, error=type(error).__name__)
             except psycopg.Error as error:
                 typed = refused(error)
-                if typed is None:
+                if typed is not None:
+                    raise typed from error
+                if not isinstance(error, psycopg.OperationalError):
                     raise
-                raise typed from error
+                log.warning("commit.connection_lost", attempt=attempt, error=type(error).__name__)
         raise _unreachable()
 
     async def _transact(self, stream: Stream, group: Sequence[_Waiting]) -> list[Committed]:

@@ -27,6 +27,8 @@ def refused(error: psycopg.Error) -> PrwError | None:
     detail = error.diag.message_detail or str(error)
     if error.sqlstate == RAISED_BY_US:
         return PrwError(Code(error.diag.message_primary or ""), detail)
+    if isinstance(error, psycopg.errors.ProgramLimitExceeded):
+        return PrwError(Code.VALIDATION_FAILED, f"a value is too long to be kept: {error}")
     if isinstance(error, psycopg.errors.UniqueViolation):
         code = CONSTRAINTS.get(error.diag.constraint_name or "", Code.STALE_FACT_REVISION)
         return PrwError(code, detail)
