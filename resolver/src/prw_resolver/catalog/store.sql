@@ -30,11 +30,13 @@ select listing_id, revision, item_id, item_revision, status, source_id, listing_
  where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and listing_id = %(listing_id)s;
 
 -- name: mappings_of_target
--- The active mappings of one planned target: its own listing, and the listings that stand on its page.
+-- The active mappings of one planned target: its own listing, and the listings that stand on its page. The range
+-- holds them all, since '$' comes right after '#'; it is what the index is searched by.
 select listing_id, revision, item_id, item_revision, status, source_id, listing_key, merchant_id, url, title,
        observed_at
   from resolver.listing_mapping
  where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and source_id = %(source_id)s
+   and listing_key collate "C" >= %(target)s and listing_key collate "C" < %(target)s || '$'
    and (listing_key = %(target)s or starts_with(listing_key, %(target)s || '#')) and status = 'active'
  order by listing_key;
 

@@ -108,7 +108,9 @@ create table resolver.listing_mapping (
     foreign key (tenant_id, decision_id) references resolver.decision (tenant_id, decision_id)
 );
 create index listing_mapping_item on resolver.listing_mapping (tenant_id, catalog_id, item_id);
-create index listing_mapping_source on resolver.listing_mapping (tenant_id, catalog_id, source_id, listing_key);
+-- In byte order, so that the listings of one target's page are one range of it.
+create index listing_mapping_source
+    on resolver.listing_mapping (tenant_id, catalog_id, source_id, listing_key collate "C");
 
 create table resolver.inventory_observation (
     tenant_id    text           not null,
