@@ -42,7 +42,7 @@ TENANTS = ("ten_synth_a", "ten_synth_b")
 CATALOG = "main"
 SOURCES = ("src_one", "src_two")
 CHUNK = 256 * 1024
-AT = datetime(2026, 10, 10, 3, 31, 0, 123456, tzinfo=UTC)
+AT = datetime(2024, 10, 10, 3, 31, 0, 123456, tzinfo=UTC)
 PAGE = b"<html><h1>An SSD of one terabyte</h1></html>"
 
 
@@ -133,9 +133,13 @@ class Caller:
         return await self.stream(_requests(upload_id, body, chunk))
 
     async def stream(
-        self, requests: Sequence[artifact_service_pb2.PutArtifactRequest]
+        self,
+        requests: Sequence[artifact_service_pb2.PutArtifactRequest]
+        | AsyncIterator[artifact_service_pb2.PutArtifactRequest],
     ) -> artifact_service_pb2.PutArtifactResponse:
-        """Send exactly these messages of an upload."""
+        """Send exactly these messages of an upload; those of an iterator without a deadline."""
+        if isinstance(requests, AsyncIterator):
+            return await _typed(self._artifacts.PutArtifact(requests))
         return await _typed(self._artifacts.PutArtifact(iter(requests), timeout=120))
 
     async def put(self, body: bytes = PAGE, source_id: str = "ten_synth_a.src_one") -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +189,7 @@ async def test_a_304_must_cite_stored_bytes(resolver: Running) -> None:
 
 def nanosecond(message: pb.Capture) -> None:
     """A captured_at that is finer than a microsecond."""
-    message.captured_at.CopyFrom(Timestamp(seconds=1_760_000_000, nanos=1))
+    message.captured_at.CopyFrom(Timestamp(seconds=1_700_000_000, nanos=1))
 
 
 def fraction(message: pb.Capture) -> None:
@@ -222,6 +222,16 @@ def other_length(message: pb.Capture) -> None:
     message.parts[0].bytes += 1
 
 
+def tomorrow(message: pb.Capture) -> None:
+    """A capture from a clock that is a day ahead."""
+    message.captured_at.FromDatetime(datetime.now(UTC) + timedelta(days=1))
+
+
+def fetched_tomorrow(message: pb.Capture) -> None:
+    """A part from a clock that is a day ahead."""
+    message.parts[0].fetched_at.FromDatetime(datetime.now(UTC) + timedelta(days=1))
+
+
 def no_parts(message: pb.Capture) -> None:
     """Nothing was fetched."""
     del message.parts[:]
@@ -247,6 +257,8 @@ def next_schema(message: pb.Capture) -> None:
         (control_character, "capture.native_record_id"),
         (nul, "capture"),
         (other_length, "capture.parts[0].bytes"),
+        (tomorrow, "capture.captured_at"),
+        (fetched_tomorrow, "capture.parts[0].fetched_at"),
         (no_parts, "capture.parts"),
         (no_presence, "capture.presence"),
         (next_schema, "capture.schema_version"),
@@ -263,6 +275,24 @@ async def test_a_capture_that_breaks_a_rule_persists_nothing(
     refused = await refusal(collector.submit(message))
     assert (refused.code, refused.field) == (Code.VALIDATION_FAILED, field)
     assert nothing_kept(superuser)
+
+
+async def test_a_clock_that_is_a_little_ahead_is_forgiven(resolver: Running) -> None:
+    """Within the setting `clock_skew` a capture counts as now."""
+    collector = await resolver.collector()
+    await collector.put()
+    ahead = timestamp(datetime.now(UTC).replace(microsecond=0) + timedelta(minutes=2))
+    assert (await collector.submit(capture(captured_at=ahead))).receipt_id
+
+
+async def test_ids_that_would_run_into_each_other_are_two_captures(resolver: Running) -> None:
+    """The key is no text with separators: neither a colon nor a composed letter makes two ids one."""
+    collector = await resolver.collector()
+    await collector.put()
+    ids = ["a:b", "a", "b:a", "A", "\u00e9", "e\u0301", " a", "a "]
+    receipts = [await collector.submit(capture(native_record_id=name)) for name in ids]
+    assert len({receipt.receipt_id for receipt in receipts}) == len(ids)
+    assert not any(receipt.replayed for receipt in receipts)
 
 
 async def test_the_longest_native_record_id_is_kept(resolver: Running) -> None:

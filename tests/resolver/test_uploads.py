@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -140,6 +142,33 @@ async def test_an_upload_of_another_tenant_does_not_exist_here(resolver: Running
     other = await resolver.collector(tenant="ten_synth_b")
     refused = await refusal(other.send(declared.upload_id, PAGE))
     assert refused.code is Code.NOT_FOUND
+
+
+async def test_an_upload_that_never_ends_is_ended(
+    resolver_database: dict[str, str], tmp_path: Path
+) -> None:
+    """A caller without a deadline that sends nothing, or empty chunks, does not keep a call open for ever."""
+    limit = timedelta(milliseconds=200)
+    async with running(resolver_database, tmp_path, put_limit=limit) as resolver:
+        collector = await resolver.collector()
+        declared = await collector.declare()
+        named = pb.PutArtifactRequest(upload_id=declared.upload_id)
+        never = asyncio.Event()
+
+        async def silent() -> AsyncIterator[pb.PutArtifactRequest]:
+            yield named
+            await never.wait()
+
+        async def empty() -> AsyncIterator[pb.PutArtifactRequest]:
+            yield named
+            while True:
+                yield pb.PutArtifactRequest(chunk=b"")
+                await asyncio.sleep(0)
+
+        for endless in (silent(), empty()):
+            refused = await refusal(collector.stream(endless))
+            assert refused.code is Code.UNAVAILABLE
+        assert (await collector.send(declared.upload_id, PAGE)).sha256 == digest(PAGE)
 
 
 async def test_a_stream_names_its_upload_first_and_once(resolver: Running) -> None:

@@ -41,7 +41,7 @@ from prw_sdk.evidence import AdapterVersion, Presence
 from tests.support.tiny_plugin import POINTS
 
 TENANT, OTHER, CATALOG, SOURCE = "ten_synth_a", "ten_synth_b", "main", "src_one"
-AT = datetime(2026, 10, 10, 3, 31, tzinfo=UTC)
+AT = datetime(2024, 10, 10, 3, 31, tzinfo=UTC)
 FAST = WorkerSettings(
     poll=timedelta(milliseconds=20),
     heartbeat=timedelta(milliseconds=200),

@@ -139,6 +139,8 @@ def build_intake(parts: Parts) -> Intake:
         objects=parts.objects,
         artifact_limit=parts.settings.artifact_limit,
         upload_lifetime=parts.settings.upload_lifetime,
+        put_limit=parts.settings.put_limit,
+        clock_skew=parts.settings.clock_skew,
     )
 
 

@@ -33,6 +33,10 @@ class ResolverSettings(ServerSettings):
     """The greatest length of one artifact, in bytes."""
     upload_lifetime: timedelta = timedelta(seconds=300)
     """How long a declared upload may be made before it must be declared again."""
+    put_limit: timedelta = timedelta(seconds=120)
+    """How long the bytes of one upload may take to come in."""
+    clock_skew: timedelta = timedelta(minutes=5)
+    """How far a collector's clock may be ahead of the resolver's; what it dates later is refused."""
 
     token_key: Path | None = None
     """PEM file of the key that signs tokens; made below the state folder at the first use."""

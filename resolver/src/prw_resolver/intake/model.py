@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -69,18 +69,31 @@ class Submission:
     execution_region: Region = Region()
     egress: Egress = Egress()
 
-    def check(self) -> None:
-        """Refuse with VALIDATION_FAILED what the fields' own limits cannot express."""
+    def check(self, latest: datetime) -> None:
+        """Refuse with VALIDATION_FAILED what the fields' own limits cannot express, and times after `latest`.
+
+        The newest observation counts (rule 8), so one from the future would hold every true one off until then.
+        """
         if self.config_digest != sha256_hex(canonical_json(self.config)):
             raise _invalid("capture.config_digest", "is not the digest of the config")
         roles = [part.role for part in self.parts]
         for index, role in enumerate(roles):
             if role in roles[:index]:
                 raise _invalid(f"capture.parts[{index}].role", f"{role!r} is there twice")
+        for field, moment in self._moments():
+            if moment > latest:
+                raise _invalid(field, "lies in the future")
         if _has_control(self.native_record_id):
             raise _invalid("capture.native_record_id", "holds a control character")
         if _has_nul(self.document()):
             raise _invalid("capture", "holds a NUL character")
+
+    def _moments(self) -> Iterator[tuple[str, datetime]]:
+        yield "capture.captured_at", self.captured_at
+        for index, part in enumerate(self.parts):
+            yield f"capture.parts[{index}].fetched_at", part.fetched_at
+            if part.cites is not None:
+                yield f"capture.parts[{index}].cites.captured_at", part.cites.captured_at
 
     def document(self) -> dict[str, object]:
         """Every field in its normalised form; what makes two bodies the same."""

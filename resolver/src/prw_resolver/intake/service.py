@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from prw.errors import Code, PrwError
 from prw_base.faults import fault
@@ -40,6 +40,10 @@ class Intake:
     """The greatest length of one artifact, in bytes."""
     upload_lifetime: timedelta = timedelta(seconds=300)
     """How long a declared upload may be made."""
+    put_limit: timedelta = timedelta(seconds=120)
+    """How long the bytes of one upload may take to come in."""
+    clock_skew: timedelta = timedelta(minutes=5)
+    """How far a collector's clock may be ahead of ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,7 @@ async def submit(intake: Intake, principal: Principal, submission: Submission) -
     body. A refused capture has persisted nothing.
     """
     machine(principal)
-    submission.check()
+    submission.check(datetime.now(UTC) + intake.clock_skew)
 
     async def keep(conn: Connection) -> tuple[KeptReceipt, bool]:
         return await _keep(conn, principal, submission)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterable
 
 from prw.errors import Code, PrwError
@@ -51,12 +52,19 @@ async def put(
 
     Who may put them is what the stored upload says. NOT_FOUND where the tenant has no such upload or it has expired,
     INSTANCE_SCOPE_DENIED where another instance declared it, DIGEST_MISMATCH, IMMUTABLE_METADATA_CONFLICT,
-    STORAGE_UNAVAILABLE. No transaction is open while the bytes come in.
+    STORAGE_UNAVAILABLE; UNAVAILABLE where the bytes take longer than `Intake.put_limit`, whatever deadline the caller
+    has set. No transaction is open while they come in.
     """
     upload = await _owned(intake, principal, upload_id)
     meta = ObjectMeta(upload.sha256, upload.size, upload.media_type)
     key = ObjectKey(principal.tenant_id, upload.sha256)
-    await intake.objects.put_if_absent(key, meta, chunks)
+    try:
+        async with asyncio.timeout(intake.put_limit.total_seconds()):
+            await intake.objects.put_if_absent(key, meta, chunks)
+    except TimeoutError as late:
+        raise PrwError(
+            Code.UNAVAILABLE, f"the bytes did not come within {intake.put_limit}"
+        ) from late
     async with intake.db.transaction(principal.tenant_id) as conn:
         await store.add_artifact(conn, principal.tenant_id, meta)
     return meta
