@@ -103,6 +103,19 @@ async def test_what_arrives_is_what_was_kept(filled: Spool, intake: Intake) -> N
     assert sent["gone"].presence != sent["a"].presence
 
 
+async def test_bytes_that_are_stored_under_another_media_type_are_stored(
+    filled: Spool, intake: Intake
+) -> None:
+    """The same bytes served as two types are one artifact; nothing of the capture is lost for it."""
+    held = {"media_type": "application/xhtml+xml", "bytes": "1"}
+    conflict = PrwError(Code.IMMUTABLE_METADATA_CONFLICT, "another type", details=held)
+    intake.fail("DeclareUpload", conflict)
+    intake.fail("PutArtifact", None, conflict)
+    assert await push(filled, resolver(intake), unwatched) == Drained(submitted=3)
+    types = {request.media_type for request in intake.declared.values()}
+    assert types == {"text/html", "application/xhtml+xml"}
+
+
 async def test_bytes_that_are_stored_are_not_sent_again(filled: Spool, intake: Intake) -> None:
     """Declared, and skipped."""
     for one in filled.ledger.captures():

@@ -19,6 +19,7 @@ from importlib.metadata import version
 from types import TracebackType
 from typing import Any
 
+import grpc
 from google.protobuf import json_format
 from google.protobuf.struct_pb2 import Struct
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -45,6 +46,7 @@ from prw.collector.v1.evidence_pb2 import (
     Region,
 )
 from prw.errors import Code, PrwError
+from prw.grpc_errors import from_rpc_error
 from prw_base.client import call, retrying
 from prw_base.faults import fault
 from prw_sdk import evidence
@@ -214,18 +216,30 @@ class Uplink:
             await retrying(put, self._resolver.retry)
 
     async def _put(self, source_id: str, part: Mapping[str, Any]) -> None:
-        """Declare and upload as one attempt, since a later one may find the upload expired."""
+        """Bring the bytes; where they are stored under another media type already, they are stored."""
         declared = DeclareUploadRequest(
             source_id=source_id,
             sha256=part["sha256"],
             bytes=part["bytes"],
             media_type=normal_type(part["media_type"]),
         )
+        try:
+            await self._upload(declared)
+        except grpc.RpcError as error:
+            refused = from_rpc_error(error)
+            if refused.code is not Code.IMMUTABLE_METADATA_CONFLICT:
+                raise
+            # one page served as two types: how it was served is said by each capture's own part
+            declared.media_type = refused.details.get("media_type", declared.media_type)
+            await self._upload(declared)
+
+    async def _upload(self, declared: DeclareUploadRequest) -> None:
+        """Declare and upload as one attempt, since a later one may find the upload expired."""
         seconds = _DECLARE.total_seconds()
         answer = await self._artifacts.DeclareUpload(declared, timeout=seconds)
         if answer.status == ARTIFACT_STATUS_STORED:
             return
-        body = await asyncio.to_thread(self._spool.blobs.get, part["sha256"])
+        body = await asyncio.to_thread(self._spool.blobs.get, declared.sha256)
         chunks = _chunks(answer.upload_id, body)
         await self._artifacts.PutArtifact(chunks, timeout=_PUT.total_seconds())
 
