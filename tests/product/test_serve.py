@@ -23,7 +23,7 @@ from prw_base.client import open_channel
 from prw_base.server.rpc import RpcServer
 from prw_product.apply.service import Applier
 from prw_product.serve.http import make_app
-from prw_product.serve.rpc import CatalogRpc
+from prw_product.serve.rpc import CatalogServicer
 from prw_product.serve.service import Catalogue
 from tests.product.events import (
     capacity,
@@ -55,7 +55,7 @@ async def filled(applier: Applier) -> None:
 async def stub(catalogue: Catalogue) -> AsyncIterator[CatalogServiceStub]:
     """CatalogService over a real connection."""
     server = RpcServer(None)
-    server.add(add_CatalogServiceServicer_to_server, CatalogRpc(catalogue))
+    server.add(add_CatalogServiceServicer_to_server, CatalogServicer(catalogue))
     async with server, open_channel(f"127.0.0.1:{server.port}") as channel:
         yield CatalogServiceStub(channel)
 

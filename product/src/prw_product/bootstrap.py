@@ -23,7 +23,7 @@ from prw_product.follow.client import connector
 from prw_product.follow.model import Standing
 from prw_product.follow.service import Follower, FollowSettings
 from prw_product.serve.http import make_app
-from prw_product.serve.rpc import CatalogRpc
+from prw_product.serve.rpc import CatalogServicer
 from prw_product.serve.service import Catalogue
 from prw_product.settings import ProductSettings
 
@@ -81,7 +81,7 @@ def _read_token(settings: ProductSettings) -> str:
 def build_rpc_server(settings: ProductSettings, catalogue: Catalogue) -> RpcServer:
     """The gRPC server with CatalogService, not yet started; every method of it is public."""
     server = RpcServer(None, settings.rpc)
-    server.add(add_CatalogServiceServicer_to_server, CatalogRpc(catalogue))
+    server.add(add_CatalogServiceServicer_to_server, CatalogServicer(catalogue))
     return server
 
 

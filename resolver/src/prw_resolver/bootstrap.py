@@ -21,7 +21,7 @@ from prw_resolver.access.service import Access, Issuer, authenticate
 from prw_resolver.catalog.service import ReleasePolicy
 from prw_resolver.extraction.pool import ReaderPool
 from prw_resolver.identity.service import Identifier
-from prw_resolver.intake.rpc import ArtifactService, CaptureService, CollectorService
+from prw_resolver.intake.rpc import ArtifactServicer, CaptureServicer, CollectorServicer
 from prw_resolver.intake.service import Intake
 from prw_resolver.jobs.queue import JobQueue
 from prw_resolver.objects.local import LocalObjectStore
@@ -148,9 +148,9 @@ def build_server(parts: Parts) -> RpcServer:
     """The gRPC server with every service of the resolver, not yet started."""
     server = RpcServer(partial(authenticate, parts.access), parts.settings.rpc)
     intake = build_intake(parts)
-    server.add(collectors_grpc.add_CollectorServiceServicer_to_server, CollectorService(intake))
-    server.add(artifacts_grpc.add_ArtifactServiceServicer_to_server, ArtifactService(intake))
-    server.add(captures_grpc.add_CaptureServiceServicer_to_server, CaptureService(intake))
+    server.add(collectors_grpc.add_CollectorServiceServicer_to_server, CollectorServicer(intake))
+    server.add(artifacts_grpc.add_ArtifactServiceServicer_to_server, ArtifactServicer(intake))
+    server.add(captures_grpc.add_CaptureServiceServicer_to_server, CaptureServicer(intake))
     review = Review(parts.db, parts.committer, vocabulary.load)
     server.add(reviews_grpc.add_ReviewServiceServicer_to_server, ReviewServicer(review))
     feed = Feed(parts.db, parts.epoch)

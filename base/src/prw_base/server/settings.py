@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import psycopg
@@ -65,6 +65,8 @@ class Dsns:
     owner: str | None
     prefix: str
     """How the settings' environment variables begin."""
+    logins: Mapping[str, str] = field(default_factory=dict)
+    """The DSNs of all logins by role, where the database was made here."""
 
     @property
     def migrator(self) -> str:
@@ -105,7 +107,8 @@ def _embedded(settings: ServerSettings, database: str, roles: Sequence[str]) -> 
     cluster = open_cluster(settings.state_folder, _secret(settings.admin_dsn))
     try:
         dsns = provision(cluster, database, roles)
-        yield Dsns(dsns[roles[0]], dsns["owner"], _prefix(settings))
+        logins = {role: dsns[role] for role in roles}
+        yield Dsns(dsns[roles[0]], dsns["owner"], _prefix(settings), logins)
     finally:
         if cluster.started_here:
             cluster.stop()

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -104,25 +101,6 @@ def check_query(query: ItemQuery) -> None:
     for text in (query.class_id or "", query.page_token, *given, *given.values()):
         if len(text) > MAX_TEXT or "\0" in text:
             raise _invalid("query", f"a text is longer than {MAX_TEXT} characters or holds a NUL")
-
-
-def make_token(after: str, bound_to: str) -> str:
-    """The token of the page after ``after``."""
-    return base64.urlsafe_b64encode(canonical_json([after, bound_to])).decode().rstrip("=")
-
-
-def read_token(token: str, bound_to: str) -> str:
-    """What a token's page begins after; raises PrwError VALIDATION_FAILED for another query's."""
-    if not token:
-        return ""
-    try:
-        padded = token + "=" * (-len(token) % 4)
-        after, binding = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, TypeError) as error:
-        raise _invalid("page_token", "this is no page token") from error
-    if binding != bound_to or not isinstance(after, str) or "\0" in after:
-        raise _invalid("page_token", "the page token belongs to another query")
-    return after
 
 
 def _invalid(field: str, message: str) -> PrwError:

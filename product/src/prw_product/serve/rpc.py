@@ -1,27 +1,22 @@
-"""CatalogService: the public queries over gRPC."""
+"""`CatalogService`: the public queries over gRPC (if_product_query)."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import grpc
-
 from prw.catalog.v1 import catalog_service_pb2 as pb
-from prw.catalog.v1.catalog_service_pb2_grpc import CatalogServiceServicer
+from prw.catalog.v1 import catalog_service_pb2_grpc
+from prw_base.server.rpc import Context
 from prw_product.serve.model import Item, ItemQuery, Merchant, Offer
 from prw_product.serve.service import Catalogue
 
-_Context = grpc.aio.ServicerContext[Any, Any]
 
-
-class CatalogRpc(CatalogServiceServicer):
+class CatalogServicer(catalog_service_pb2_grpc.CatalogServiceServicer):
     """Translates to the catalogue and back."""
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue = catalogue
 
     async def ListItems(
-        self, request: pb.ListItemsRequest, context: _Context
+        self, request: pb.ListItemsRequest, context: Context
     ) -> pb.ListItemsResponse:
         query = ItemQuery(
             request.class_id or None,
@@ -33,12 +28,12 @@ class CatalogRpc(CatalogServiceServicer):
         items = [item_message(item) for item in page.items]
         return pb.ListItemsResponse(items=items, next_page_token=page.next_page_token)
 
-    async def GetItem(self, request: pb.GetItemRequest, context: _Context) -> pb.GetItemResponse:
+    async def GetItem(self, request: pb.GetItemRequest, context: Context) -> pb.GetItemResponse:
         item = await self._catalogue.get_item(request.item_id)
         return pb.GetItemResponse(item=item_message(item))
 
     async def ListMerchants(
-        self, request: pb.ListMerchantsRequest, context: _Context
+        self, request: pb.ListMerchantsRequest, context: Context
     ) -> pb.ListMerchantsResponse:
         page = await self._catalogue.list_merchants(request.page_size, request.page_token)
         merchants = [_merchant(merchant) for merchant in page.merchants]

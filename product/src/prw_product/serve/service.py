@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from prw.errors import Code, PrwError
+from prw_base.paging import make_token, read_token
 from prw_base.scope import Scope
 from prw_base.server.database import Connection, Database
 from prw_product.publish.store import enter_serving
@@ -15,9 +16,7 @@ from prw_product.serve.model import (
     ItemQuery,
     MerchantPage,
     check_query,
-    make_token,
     page_size,
-    read_token,
 )
 
 _MERCHANTS = "merchants"
@@ -46,7 +45,7 @@ class Catalogue:
         """One page of released items. Raises PrwError VALIDATION_FAILED."""
         check_query(query)
         limit, bound_to = page_size(query.page_size), query.fingerprint()
-        after = read_token(query.page_token, bound_to)
+        after = _after(query.page_token, bound_to)
 
         async def work(conn: Connection) -> list[Item]:
             if await enter_serving(conn, self._scope) is None:
@@ -57,7 +56,7 @@ class Catalogue:
             )
 
         found = await self._database.run(work, self._scope.tenant_id, read_only=True)
-        token = make_token(found[limit - 1].item_id, bound_to) if len(found) > limit else ""
+        token = make_token((found[limit - 1].item_id,), bound_to) if len(found) > limit else ""
         return ItemPage(tuple(found[:limit]), token)
 
     async def get_item(self, item_id: str) -> Item:
@@ -75,14 +74,14 @@ class Catalogue:
 
     async def list_merchants(self, size: int, token: str) -> MerchantPage:
         """One page of merchants that have a released offer. Raises PrwError VALIDATION_FAILED."""
-        limit, after = page_size(size), read_token(token, _MERCHANTS)
+        limit, after = page_size(size), _after(token, _MERCHANTS)
 
         async def work(conn: Connection) -> MerchantPage:
             if await enter_serving(conn, self._scope) is None:
                 return MerchantPage((), "")
             found = await store.list_merchants(conn, self._scope, after, limit + 1)
             more = len(found) > limit
-            following = make_token(found[limit - 1].merchant_id, _MERCHANTS) if more else ""
+            following = make_token((found[limit - 1].merchant_id,), _MERCHANTS) if more else ""
             return MerchantPage(tuple(found[:limit]), following)
 
         return await self._database.run(work, self._scope.tenant_id, read_only=True)
@@ -96,3 +95,9 @@ class Catalogue:
             return PublicCounts(*await store.count_public(conn, self._scope))
 
         return await self._database.run(work, self._scope.tenant_id, read_only=True)
+
+
+def _after(token: str, query: str) -> str:
+    """The id that the token's page begins after; every id is greater than the empty one."""
+    held = read_token(token, query)
+    return "" if held is None else held[0]

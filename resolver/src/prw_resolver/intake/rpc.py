@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
-import grpc
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.struct_pb2 import ListValue, Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -32,6 +31,7 @@ from prw.collector.v1 import (
 from prw.collector.v1 import evidence_pb2 as pb
 from prw.errors import Code, PrwError
 from prw_base.principal import current
+from prw_base.server.rpc import Context
 from prw_resolver.intake import service, uploads
 from prw_resolver.intake.model import Declared, Instance, Submission, SubmittedPart
 from prw_resolver.intake.receipts import Receipt, ReceiptStatus
@@ -57,10 +57,8 @@ _STATUS: Final = {
     ReceiptStatus.FAILED: pb.RECEIPT_STATUS_FAILED,
 }
 
-Context = grpc.aio.ServicerContext[Any, Any]
 
-
-class CollectorService(collectors_grpc.CollectorServiceServicer):
+class CollectorServicer(collectors_grpc.CollectorServiceServicer):
     """Registration of collector instances."""
 
     def __init__(self, intake: Intake) -> None:
@@ -74,7 +72,7 @@ class CollectorService(collectors_grpc.CollectorServiceServicer):
         return _from_registered(registered)
 
 
-class ArtifactService(artifacts_grpc.ArtifactServiceServicer):
+class ArtifactServicer(artifacts_grpc.ArtifactServiceServicer):
     """Upload of evidence bytes."""
 
     def __init__(self, intake: Intake) -> None:
@@ -119,7 +117,7 @@ async def _chunks(
         yield message.chunk
 
 
-class CaptureService(captures_grpc.CaptureServiceServicer):
+class CaptureServicer(captures_grpc.CaptureServiceServicer):
     """Submission of captures and look-up of receipts."""
 
     def __init__(self, intake: Intake) -> None:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import base64
-import json
-from collections.abc import Awaitable
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
-
-import grpc.aio
 
 from prw.errors import Code, PrwError
 from prw.operator.v1 import review_service_pb2 as pb
 from prw.operator.v1 import review_service_pb2_grpc
 from prw_base.canonical import canonical_json
+from prw_base.paging import make_token, read_token
 from prw_base.principal import Kind, Principal, current
 from prw_base.scope import Scope
+from prw_base.server.rpc import Context
 from prw_resolver.review.decide import Request
 from prw_resolver.review.model import Case, CaseKind, CaseStatus, HistoryEntry
 from prw_resolver.review.service import Review
@@ -33,12 +30,10 @@ class ReviewServicer(review_service_pb2_grpc.ReviewServiceServicer):
         self._review = review
 
     async def ListCases(
-        self,
-        request: pb.ListCasesRequest,
-        context: grpc.aio.ServicerContext[pb.ListCasesRequest, Awaitable[pb.ListCasesResponse]],
+        self, request: pb.ListCasesRequest, context: Context
     ) -> pb.ListCasesResponse:
         """List cases, oldest first."""
-        limit = request.page_size or DEFAULT_PAGE
+        limit, query = request.page_size or DEFAULT_PAGE, _query(request)
         cases = await self._review.cases(
             _scope(current()),
             status=CaseStatus(_word(pb.CaseStatus.Name(request.status), "CASE_STATUS_"))
@@ -47,28 +42,20 @@ class ReviewServicer(review_service_pb2_grpc.ReviewServiceServicer):
             kind=CaseKind(_word(pb.CaseKind.Name(request.kind), "CASE_KIND_"))
             if request.kind
             else None,
-            after=_read_token(request.page_token),
+            after=_after(request.page_token, query),
             limit=limit + 1,
         )
-        token = _token(cases[limit - 1]) if len(cases) > limit else ""
+        token = _token(cases[limit - 1], query) if len(cases) > limit else ""
         return pb.ListCasesResponse(
             cases=[_summary(case) for case in cases[:limit]], next_page_token=token
         )
 
-    async def GetCase(
-        self,
-        request: pb.GetCaseRequest,
-        context: grpc.aio.ServicerContext[pb.GetCaseRequest, Awaitable[pb.GetCaseResponse]],
-    ) -> pb.GetCaseResponse:
+    async def GetCase(self, request: pb.GetCaseRequest, context: Context) -> pb.GetCaseResponse:
         """Read one case whole."""
         case, history = await self._review.case(_scope(current()), request.case_id)
         return pb.GetCaseResponse(case=_whole(case, history))
 
-    async def Decide(
-        self,
-        request: pb.DecideRequest,
-        context: grpc.aio.ServicerContext[pb.DecideRequest, Awaitable[pb.DecideResponse]],
-    ) -> pb.DecideResponse:
+    async def Decide(self, request: pb.DecideRequest, context: Context) -> pb.DecideResponse:
         """Record a person's decision."""
         principal = current()
         if principal.kind is not Kind.PERSON:
@@ -170,19 +157,20 @@ def _entry(entry: HistoryEntry) -> pb.HistoryEntry:
     return stored
 
 
-def _token(case: Case) -> str:
-    return base64.urlsafe_b64encode(
-        json.dumps([case.opened_at.isoformat(), case.case_id]).encode()
-    ).decode()
+def _query(request: pb.ListCasesRequest) -> str:
+    return f"cases:{request.status}:{request.kind}"
 
 
-def _read_token(token: str) -> tuple[datetime, str]:
-    if not token:
+def _token(case: Case, query: str) -> str:
+    return make_token((case.opened_at.isoformat(), case.case_id), query)
+
+
+def _after(token: str, query: str) -> tuple[datetime, str]:
+    held = read_token(token, query, parts=2)
+    if held is None:
         return BEGINNING
     try:
-        opened_at, case_id = json.loads(base64.urlsafe_b64decode(token))
-        return datetime.fromisoformat(opened_at), str(case_id)
-    except (ValueError, TypeError) as error:
-        raise PrwError(
-            Code.VALIDATION_FAILED, "this is no page token of ListCases", field="page_token"
-        ) from error
+        return datetime.fromisoformat(held[0]).astimezone(UTC), held[1]
+    except (ValueError, OverflowError) as error:
+        message = "this is no page token of ListCases"
+        raise PrwError(Code.VALIDATION_FAILED, message, field="page_token") from error

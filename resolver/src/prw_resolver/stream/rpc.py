@@ -6,20 +6,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from datetime import datetime
 from time import monotonic
-from typing import Any
-
-import grpc.aio
 
 from prw.changes.v1 import change_pb2, change_service_pb2, change_service_pb2_grpc
 from prw.errors import Code, PrwError
 from prw_base.principal import Principal, current
+from prw_base.server.rpc import Context
 from prw_resolver.stream.model import Page, Stream
 from prw_resolver.stream.service import Feed
 from prw_resolver.stream.signal import Signal
 
 POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 10.0
-Context = grpc.aio.ServicerContext[Any, Any]
 
 
 class ChangeServicer(change_service_pb2_grpc.ChangeServiceServicer):

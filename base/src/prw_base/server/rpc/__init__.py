@@ -6,6 +6,7 @@ request message. Streams are authorised again while they are open.
 """
 
 from prw_base.server.rpc.access import Access, Authenticate, UndeclaredMethod
+from prw_base.server.rpc.layers import Context
 from prw_base.server.rpc.server import RpcServer, RpcSettings
 
-__all__ = ["Access", "Authenticate", "RpcServer", "RpcSettings", "UndeclaredMethod"]
+__all__ = ["Access", "Authenticate", "Context", "RpcServer", "RpcSettings", "UndeclaredMethod"]

@@ -25,6 +25,7 @@ from prw_base.server.rpc import validation
 from prw_base.server.rpc.access import Access, Authenticate, bearer_token
 
 Context = grpc.aio.ServicerContext[Any, Any]
+"""A call as its handler sees it."""
 Handler: TypeAlias = "grpc.RpcMethodHandler[Any, Any]"
 
 log = structlog.get_logger("prw.rpc")
