@@ -24,6 +24,7 @@ class Served:
         self._program = program
         self._environment = os.environ | {
             "PRW_RESOLVER_DATABASE_DSN": dsns["resolver_app"],
+            "PRW_RESOLVER_RELAY_DSN": dsns["resolver_relay"],
             "PRW_RESOLVER_STATE_FOLDER": str(state),
             "PRW_RESOLVER_ADDRESS": "127.0.0.1:0",
             "PRW_RESOLVER_WORKERS_IN_PROCESS": str(workers).lower(),

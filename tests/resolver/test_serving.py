@@ -31,7 +31,7 @@ async def test_a_page_of_a_trusted_shop_becomes_a_released_item(
     tmp_path: Path,
     in_process: bool,
 ) -> None:
-    """Upload, capture, extraction, identity and release, whether workers are in the server or beside it."""
+    """Upload to release, whether workers are in the server or beside it; the relay marks it as published (AW-03)."""
     served = Served(resolver_database, tmp_path, workers=in_process)
     worker = Served(resolver_database, tmp_path, program="work")
     try:
@@ -53,7 +53,9 @@ async def test_a_page_of_a_trusted_shop_becomes_a_released_item(
             receipt = await collector.receipt(submitted.receipt_id)
             assert receipt.status == pb.RECEIPT_STATUS_RESOLVED
             assert [record.outcome for record in receipt.records] == ["accepted"]
-            released = "select from outbox where aggregate_type = 'release'"
+            released = (
+                "select from outbox where aggregate_type = 'release' and published_at is not null"
+            )
             await until(lambda: superuser.execute(released).fetchall())
     finally:
         await served.stop()

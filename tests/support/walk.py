@@ -162,6 +162,7 @@ def _walk(
         "PRW_COLLECT_CONFIG": str(layout.sources),
         "PRW_OPERATOR_TOKEN_FILE": str(layout.token("operator")),
         "PRW_RESOLVER_DATABASE_DSN": resolver["resolver_app"],
+        "PRW_RESOLVER_RELAY_DSN": resolver["resolver_relay"],
         "PRW_PRODUCT_DATABASE_DSN": product["product_app"],
         **more,
     }

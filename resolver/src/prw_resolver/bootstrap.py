@@ -31,6 +31,7 @@ from prw_resolver.review.service import Review
 from prw_resolver.settings import ResolverSettings
 from prw_resolver.stream.committer import Committer
 from prw_resolver.stream.epoch import EpochFile
+from prw_resolver.stream.relay import Relay
 from prw_resolver.stream.rpc import ChangeServicer
 from prw_resolver.stream.service import Feed
 from prw_resolver.stream.signal import Signal
@@ -40,6 +41,8 @@ from prw_resolver.worker.followups import FollowUps
 from prw_resolver.worker.model import WorkerSettings
 from prw_resolver.worker.parts import WorkerParts
 from prw_resolver.worker.service import Worker
+
+RELAY_ROLE = "resolver_relay"
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,18 @@ async def open_worker(parts: Parts, dsn: str) -> AsyncIterator[Worker]:
             settings=WorkerSettings(concurrency=settings.worker_concurrency),
         )
         yield Worker(worker_parts, queue)
+
+
+@asynccontextmanager
+async def open_relay(settings: ResolverSettings, dsns: Dsns) -> AsyncIterator[Relay | None]:
+    """The relay under its own login, not yet running; None where the settings name no login for it."""
+    given = settings.relay_dsn
+    dsn = dsns.logins.get(RELAY_ROLE) if given is None else given.get_secret_value()
+    if dsn is None:
+        yield None
+        return
+    async with await Database.open(dsn, max_size=1) as db:
+        yield Relay(db)
 
 
 def build_verifier(settings: ResolverSettings) -> Verifier:

@@ -6,7 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import ClassVar
 
-from pydantic import Field
+from pydantic import Field, SecretStr
 from pydantic_settings import SettingsConfigDict
 
 from prw_base.server.settings import ServerSettings
@@ -29,6 +29,8 @@ class ResolverSettings(ServerSettings):
 
     objects_folder: Path | None = None
     """Where evidence bytes are kept; below the state folder unless given."""
+    relay_dsn: SecretStr | None = None
+    """DSN of the login `resolver_relay`, which marks what is published; needed where `database_dsn` is given."""
     artifact_limit: int = Field(default=64 * MEBIBYTE, ge=1)
     """The greatest length of one artifact, in bytes."""
     upload_lifetime: timedelta = timedelta(seconds=300)

@@ -65,6 +65,7 @@ def _to_children(databases: Databases) -> None:
     """Give the children their databases; the environment is seen by nobody but their user."""
     os.environ |= {
         "PRW_RESOLVER_DATABASE_DSN": databases.resolver["resolver_app"],
+        "PRW_RESOLVER_RELAY_DSN": databases.resolver["resolver_relay"],
         "PRW_RESOLVER_OWNER_DSN": databases.resolver["owner"],
         "PRW_PRODUCT_DATABASE_DSN": databases.product["product_app"],
         "PRW_PRODUCT_OWNER_DSN": databases.product["owner"],

@@ -8,20 +8,31 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Annotated
 
+import structlog
 import typer
 
 from prw_base.logs import configure
 from prw_base.options import JsonOption
 from prw_base.server.migrations import migrate as apply_migrations
 from prw_base.server.ready import ReadyFileOption, tell_ready
+from prw_base.server.settings import Dsns
 from prw_base.server.termination import terminated
 from prw_base.tables import print_table
-from prw_resolver.bootstrap import build_server, databases, open_parts, open_worker
+from prw_resolver.bootstrap import (
+    build_server,
+    databases,
+    open_parts,
+    open_relay,
+    open_worker,
+)
 from prw_resolver.cli.session import settings_of
 from prw_resolver.settings import ResolverSettings
+from prw_resolver.stream.relay import Relay
 from prw_resolver.worker.service import Worker
 
 MIGRATIONS = "prw_resolver.migrations"
+
+log = structlog.get_logger("prw_resolver")
 
 
 def migrate(context: typer.Context, json: JsonOption = False) -> None:
@@ -52,7 +63,7 @@ def serve(
     settings = settings_of(context).model_copy(update=chosen)
     configure(json=settings.json_logs)
     with databases(settings) as dsns:
-        asyncio.run(_serve(settings, dsns.app, ready_file))
+        asyncio.run(_serve(settings, dsns, ready_file))
 
 
 def work(
@@ -66,16 +77,21 @@ def work(
         asyncio.run(_work(settings, dsns.app, ready_file))
 
 
-async def _serve(settings: ResolverSettings, dsn: str, ready_file: Path | None) -> None:
+async def _serve(settings: ResolverSettings, dsns: Dsns, ready_file: Path | None) -> None:
     stop = terminated()
-    async with open_parts(settings, dsn) as parts, AsyncExitStack() as stack:
+    async with open_parts(settings, dsns.app) as parts, AsyncExitStack() as stack:
         workers: list[Worker] = []
         if settings.workers_in_process:
-            workers.append(await stack.enter_async_context(open_worker(parts, dsn)))
+            workers.append(await stack.enter_async_context(open_worker(parts, dsns.app)))
+        relay = await stack.enter_async_context(open_relay(settings, dsns))
+        if relay is None:
+            log.warning(
+                "relay.absent", remedy="set PRW_RESOLVER_RELAY_DSN, or nothing is ever pruned"
+            )
         server = await stack.enter_async_context(build_server(parts))
         line = f"resolver serves gRPC on {server.address}"
         tell_ready(line, ready_file, address=server.address)
-        await _until(stop, workers)
+        await _until(stop, workers, relay)
 
 
 async def _work(settings: ResolverSettings, dsn: str, ready_file: Path | None) -> None:
@@ -85,12 +101,16 @@ async def _work(settings: ResolverSettings, dsn: str, ready_file: Path | None) -
         await _until(stop, [worker])
 
 
-async def _until(stop: asyncio.Event, workers: Sequence[Worker]) -> None:
-    """Run the workers until the stop; a worker that ends by a defect ends the program with it."""
+async def _until(
+    stop: asyncio.Event, workers: Sequence[Worker], relay: Relay | None = None
+) -> None:
+    """Run all of it until the stop; a part that ends by a defect ends the program with it."""
     running = [asyncio.create_task(worker.run()) for worker in workers]
+    if relay is not None:
+        running.append(asyncio.create_task(relay.run(stop)))
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait([stopping, *running], return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
+    stop.set()
     for worker in workers:
         worker.stop()
-    await asyncio.gather(*running)
+    await asyncio.gather(*running, stopping)
