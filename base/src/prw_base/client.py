@@ -17,6 +17,7 @@ import stamina
 
 from prw.errors import Code, PrwError
 from prw.grpc_errors import from_rpc_error
+from prw_base.backoff import longest_wait
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -59,7 +60,7 @@ class Retry:
 
         Full jitter: evenly between zero and the bound, but never less than the server asked for.
         """
-        bound = min(self.cap, self.base * (1 << min(failures - 1, 32)))
+        bound = longest_wait(failures, self.base, self.cap)
         return max(bound * chance, error.retry_after or timedelta(0))
 
 

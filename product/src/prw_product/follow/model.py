@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from random import SystemRandom
 
 from prw.errors import Code, PrwError
+from prw_base.backoff import longest_wait
 from prw_base.scope import Scope
 from prw_product.apply.model import Delivery
 
@@ -64,15 +65,14 @@ class GapOpen(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """Exponential backoff with full jitter, for ever."""
+    """Exponential backoff, for ever: each wait is between a tenth of the step and all of it."""
 
     base: timedelta = timedelta(milliseconds=500)
     cap: timedelta = timedelta(seconds=30)
 
     def choose(self, failures: int) -> timedelta:
         """The wait before the next try after so many ``failures`` in a row, from 1."""
-        longest = min(self.cap, self.base * float(2 ** min(failures - 1, 16)))
-        return longest * SystemRandom().uniform(0.1, 1.0)
+        return longest_wait(failures, self.base, self.cap) * SystemRandom().uniform(0.1, 1.0)
 
 
 FINAL = frozenset(

@@ -83,7 +83,9 @@ class Follower:
         """Stop only on the control plane's word; raises a retryable error where it knows better."""
         told = await client.read_epoch()
         if told.history_epoch == self.standing.epoch:
-            raise PrwError(Code.UNAVAILABLE, f"fenced for now: {error.message}") from error
+            raise PrwError(
+                Code.UNAVAILABLE, f"fenced, but the control plane says otherwise: {error.message}"
+            ) from error
 
     async def _follow(self, client: ChangeClient) -> None:
         registered = await client.register()

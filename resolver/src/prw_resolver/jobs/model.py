@@ -9,6 +9,8 @@ from enum import StrEnum
 from random import SystemRandom
 from typing import Final
 
+from prw_base.backoff import longest_wait
+
 QUEUE: Final = "resolve"
 """The queue, and the name of the only task in it: one job walks one capture through all its stages."""
 
@@ -101,7 +103,5 @@ class DeadLetter:
 
 
 def backoff(failures: int, base: timedelta, cap: timedelta = timedelta(minutes=5)) -> timedelta:
-    """How long to wait after that many failures: exponential with full jitter, at least a quarter of the step."""
-    doublings = min(max(failures - 1, 0), 16)
-    step = min(cap, base * (1 << doublings))
-    return step * (0.25 + 0.75 * _JITTER.random())
+    """How long to wait after that many failures: exponential, between a quarter of the step and all of it."""
+    return longest_wait(failures, base, cap) * _JITTER.uniform(0.25, 1.0)

@@ -152,8 +152,11 @@ def _require_sound(request: Request) -> None:
     """Refuse what no case could make right."""
     takes = request.action in (Action.ACCEPT, Action.CORRECT)
     if request.action not in DECIDABLE:
+        taken = ", ".join(sorted(DECIDABLE))
         raise PrwError(
-            Code.VALIDATION_FAILED, f"{request.action} is not decided on a case yet", field="action"
+            Code.VALIDATION_FAILED,
+            f"{request.action} is no decision of a case; take one of {taken}",
+            field="action",
         )
     if takes and not request.create_item and request.map_to is None:
         raise PrwError(Code.VALIDATION_FAILED, "say create_item or map_to", field="destination")

@@ -9,8 +9,9 @@ from functools import lru_cache
 from babel import Locale, UnknownLocaleError
 from babel.numbers import get_currency_precision, get_territory_currencies, list_currencies
 
+from prw_base.canonical import decimal_text
 from prw_resolver.vocabulary.definitions import AttributeDefinition
-from prw_resolver.vocabulary.numerals import Numeral, numerals, plain, read_number
+from prw_resolver.vocabulary.numerals import Numeral, numerals, read_number
 from prw_resolver.vocabulary.statement import Reading, Statement, Unreadable, fold, says_nothing
 
 _DOLLARS = ("USD", "CAD", "AUD", "NZD", "SGD", "HKD", "TWD", "MXN", "ARS", "CLP", "COP")
@@ -104,7 +105,7 @@ def _plausible(amount: Decimal) -> str:
     """The amount's canonical writing; no price has sixteen digits before the point or five behind it."""
     if amount >= _MOST or -int(amount.normalize().as_tuple().exponent) > _PLACES:
         raise Unreadable("not a plausible amount")
-    return plain(amount)
+    return decimal_text(amount)
 
 
 def _meant(sign: str) -> frozenset[str]:

@@ -96,9 +96,3 @@ def _single(bare: str, locale: str, *, machine: bool) -> Decimal:
     if separator == group:
         return Decimal(whole + fraction)
     raise Unreadable("the locale does not say what the separator is")
-
-
-def plain(number: Decimal) -> str:
-    """The one canonical writing: no exponent, no trailing zeros behind the point, no minus zero."""
-    text = format(number.normalize(), "f")
-    return "0" if text in {"-0", "0"} else text

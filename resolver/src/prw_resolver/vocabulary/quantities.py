@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from prw_base.canonical import decimal_text
 from prw_resolver.vocabulary.definitions import AttributeDefinition
-from prw_resolver.vocabulary.numerals import plain, read_number
+from prw_resolver.vocabulary.numerals import read_number
 from prw_resolver.vocabulary.statement import Reading, Statement, Unreadable, fold, says_nothing
 
 _LETTERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
@@ -51,7 +52,7 @@ def capacity(statement: Statement, definition: AttributeDefinition) -> Reading |
     size = number * factor
     if size <= 0 or size != size.to_integral_value():
         raise Unreadable("not a whole number of bytes")
-    return Reading(plain(size), "By")
+    return Reading(decimal_text(size), "By")
 
 
 def pack_quantity(statement: Statement, definition: AttributeDefinition) -> Reading | None:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+
+from prw_base.backoff import longest_wait
 
 NEVER_SETTLED = 0
 """The version of an item that has no row yet."""
@@ -13,6 +17,10 @@ NEVER_SETTLED = 0
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=24)
 _LONGEST_ERROR = 1000
+_NO_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
+
+LONGEST_NATIVE_ID = 2_000
+"""Bytes of a target's id: what is known by it stands in an index of the resolver's database."""
 
 
 class Outcome(StrEnum):
@@ -139,9 +147,28 @@ def after_failure(
     noted = replace(failed, attempts=attempts, fingerprint=fingerprint)
     if attempts >= budget:
         return replace(noted, outcome=Outcome.POISON, retry_at=None)
-    backoff = min(_FIRST_RETRY * 2 ** (attempts - 1), _LAST_RETRY)
+    backoff = longest_wait(attempts, _FIRST_RETRY, _LAST_RETRY)
     asked = wait if wait is not None else timedelta()
     return replace(noted, outcome=Outcome.RETRY_AT, retry_at=now + max(backoff, asked))
+
+
+def unfit_id(native_id: str) -> str | None:
+    """Why no target can be known by this id, or None: the resolver would refuse what it is known by."""
+    if not native_id:
+        return "its id is empty"
+    if len(native_id.encode("utf-8", errors="replace")) > LONGEST_NATIVE_ID:
+        return f"its id has more than {LONGEST_NATIVE_ID} bytes"
+    if _NO_TEXT.search(native_id):
+        return "its id holds a control character or half a character"
+    return None
+
+
+def presentable(text: str) -> str:
+    """A text that can be written down: what cannot stand in one is replaced, and a digest keeps it apart."""
+    if unfit_id(text) is None:
+        return text
+    digest = hashlib.sha256(text.encode("utf-8", errors="surrogatepass")).hexdigest()[:16]
+    return f"{_NO_TEXT.sub(chr(0xFFFD), text)[:200]}~{digest}"
 
 
 def sanitised(message: str) -> str:
