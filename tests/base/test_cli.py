@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import typer
+from pydantic_settings import SettingsConfigDict
 from typer.testing import CliRunner
 
 from prw.errors import Code, PrwError
 from prw_base import cli
+from prw_base.settings import FILE_VARIABLE, Settings, read_file
 
 
 @dataclass(frozen=True)
@@ -110,3 +114,49 @@ def test_an_error_is_one_line_with_its_remedy(
         "prw: VALIDATION_FAILED: capture.parts: must not be empty. "
         "Correct the field that is named.\n"
     )
+
+
+def refused_by(
+    command: Callable[[], object], capsys: pytest.CaptureFixture[str]
+) -> tuple[int, str]:
+    """The exit status of a command that cannot work here, and its one line."""
+    status = cli.run(command)
+    (line,) = capsys.readouterr().err.splitlines()
+    return status, line
+
+
+def test_a_setting_that_breaks_its_rule_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From the environment as from the file: the field, and what is wrong with it."""
+
+    class Room(Settings):
+        model_config = SettingsConfigDict(env_prefix="PRW_ROOM_", extra="forbid")
+        port: int
+
+    for variable, text, said in (
+        ("PRW_ROOM_PORT", "many", "port: should be a valid integer, unable to parse string as an"),
+        ("PRW_ROOM_HOST", "here", "port: must be given"),
+    ):
+        with monkeypatch.context() as patched:
+            patched.setenv(variable, text)
+            status, line = refused_by(lambda: Room.model_validate({}), capsys)
+        assert status == cli.USAGE
+        assert line.startswith(f"prw: settings: {said}")
+
+
+def test_a_file_that_cannot_be_used_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What the machine refuses is no defect of the program."""
+    gone = tmp_path / "gone" / "token"
+    assert refused_by(gone.touch, capsys) == (
+        cli.FAILED,
+        f"prw: {gone}: No such file or directory",
+    )
+    broken = tmp_path / "prw.toml"
+    broken.write_text("a = = b")
+    monkeypatch.setenv(FILE_VARIABLE, str(broken))
+    status, line = refused_by(read_file, capsys)
+    assert status == cli.FAILED
+    assert line.startswith(f"prw: VALIDATION_FAILED: {broken}: not TOML: ")

@@ -164,6 +164,16 @@ def test_a_folder_without_a_spool_is_wrong_usage(
     assert not (tmp_path / "nothing").exists()
 
 
+def test_a_place_that_cannot_hold_a_spool_is_wrong_usage(config: Path, tmp_path: Path) -> None:
+    """Told in one line, before anything is fetched."""
+    taken = tmp_path / "taken"
+    taken.write_text("")
+    for place in (taken, taken / "below"):
+        result = invoke("run", "-c", config, "--local", place)
+        assert result.exit_code == 2
+        assert f"{place} cannot hold a spool" in result.stderr
+
+
 def test_a_run_needs_a_resolver_or_a_folder(config: Path) -> None:
     """The message says what to write."""
     result = invoke("run", "-c", config)
@@ -195,7 +205,9 @@ def test_an_unreachable_resolver_is_not_available_now(
         (("index =", "indx ="), "source src_list: settings: "),
         (('adapter = "list"', 'adapter = "lst"'), "installed: list@1.0.0"),
         (('contact = "ops@example.org"', ""), "contact: write a mail address"),
-        (("per_second = 1000", "per_second = 0"), "rate.per_second"),
+        (('"ops@example.org"', '"me"'), "contact"),
+        (('currency = "EUR"', 'locale = "deutsch"'), "source.0.locale"),
+        (("per_second = 1000", "per_second = 0"), "rate.per_second: should be greater than 0"),
         (("[[source]]", "[[source"), "not TOML"),
         (('currency = "EUR"', 'currency = "euro"'), "source.0.currency"),
         (

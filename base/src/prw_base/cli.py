@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
 from typing import Annotated
 
 import stamina.instrumentation
 import typer
+from pydantic import ValidationError
 
 from prw.errors import Code, PrwError
 from prw_base import logs
+from prw_base.settings import explain
 
 GROUP = "prw.commands"
 """Entry points here name a command group and give a ``typer.Typer``."""
@@ -121,10 +123,32 @@ def main() -> None:
     # A command's own line tells what failed in the end; each attempt before it is no news.
     stamina.instrumentation.set_on_retry_hooks(())
     groups = wanted(list(entry_points(group=GROUP)), sys.argv[1:])
+    sys.exit(run(build(groups)))
+
+
+def run(command: Callable[[], object]) -> int:
+    """Run ``command`` to its end and give the exit status, after one line on what went wrong.
+
+    What the user's machine or settings are at fault for is told so, with the file or the setting;
+    anything else is a defect of ours and keeps its traceback.
+    """
     try:
-        build(groups)()
+        command()
     except PrwError as error:
         _complain(describe(error))
-        sys.exit(exit_status(error))
+        return exit_status(error)
+    except ValidationError as error:
+        _complain(f"prw: settings: {explain(error)}")
+        return USAGE
+    except BrokenPipeError:
+        # Whoever read our output has enough of it; the interpreter must not complain of that at its end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _complain(f"prw: {error.filename}: {error.strerror}")
+        return FAILED
     except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+        return INTERRUPTED
+    return 0

@@ -10,12 +10,15 @@ import tomllib
 from pathlib import Path
 from typing import Any, ClassVar
 
+from pydantic import ValidationError
 from pydantic_settings import (
     BaseSettings,
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
+
+from prw.errors import Code, PrwError
 
 FILE_VARIABLE = "PRW_CONFIG"
 """Names the TOML file; without it ``prw.toml`` in the working folder is read where it exists."""
@@ -59,11 +62,30 @@ class Settings(BaseSettings):
 def read_file() -> dict[str, Any]:
     """The settings file as it stands; empty where none is named and there is no ``prw.toml``.
 
-    Raises FileNotFoundError where ``PRW_CONFIG`` names a file that is not there, and
-    tomllib.TOMLDecodeError where it is not TOML.
+    Raises OSError where ``PRW_CONFIG`` names a file that cannot be read, and PrwError
+    VALIDATION_FAILED where it is not TOML.
     """
     named = os.environ.get(FILE_VARIABLE)
     path = Path(named or "prw.toml")
     if named is None and not path.is_file():
         return {}
-    return tomllib.loads(path.read_text("utf-8"))
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
+        raise PrwError(Code.VALIDATION_FAILED, f"not TOML: {bad}", field=str(path)) from bad
+
+
+def explain(error: ValidationError) -> str:
+    """Every fault of a validation as ``field: what is wrong``."""
+    return "; ".join(
+        f"{'.'.join(map(str, fault['loc'])) or 'file'}: {_plain(fault['type'], fault['msg'])}"
+        for fault in error.errors(include_url=False, include_input=False)
+    )
+
+
+def _plain(kind: str, message: str) -> str:
+    if kind == "extra_forbidden":
+        return "there is no such setting"
+    if kind == "missing":
+        return "must be given"
+    return message.removeprefix("Value error, ").replace("Input should", "should", 1)

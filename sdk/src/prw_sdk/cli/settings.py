@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, f
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from prw_base.client import Retry
-from prw_base.settings import Settings
+from prw_base.settings import Settings, explain
 from prw_sdk.adapter import Source
 from prw_sdk.collect.run import RunLimits, SourceJob
 from prw_sdk.evidence import Egress, Region
@@ -141,7 +141,7 @@ class SourceSection(_Section):
 
     id: str = Field(pattern=r"^[A-Za-z0-9_.-]{1,128}$")
     adapter: str
-    locale: str = "en_US"
+    locale: str = Field(default="en_US", pattern="^[a-z]{2,3}([_-][A-Za-z0-9]{2,8})*$")
     currency: str | None = Field(default=None, pattern="^[A-Z]{3}$")
     trusted: bool = False
     resolve: Mapping[str, str] = Field(default_factory=dict)
@@ -182,7 +182,9 @@ class CollectorSettings(Settings):
     )
     spool: Path = Path("spool")
     contact: str = Field(
-        default="", description="A mail address or URL where a source can reach the operator."
+        default="",
+        pattern=r"^\s*(([^@\s]+@[^@\s]+|https?://\S+)\s*)?$",
+        description="A mail address or URL where a source can reach the operator.",
     )
     tenant: str = LOCAL_TENANT
     fetch: FetchSection = FetchSection()
@@ -283,14 +285,6 @@ def _adapter_of(section: SourceSection, plugins: Plugins) -> tuple[Source, Any]:
     except ValidationError as bad:
         raise SettingsUnusable(f"source {section.id}: settings: {explain(bad)}") from bad
     return Source(section.id, values, section.locale, section.currency), adapter
-
-
-def explain(error: ValidationError) -> str:
-    """Every fault of a validation as ``field: what is wrong``."""
-    return "; ".join(
-        f"{'.'.join(map(str, fault['loc'])) or 'file'}: {fault['msg']}"
-        for fault in error.errors(include_url=False, include_input=False)
-    )
 
 
 def endpoint(text: str) -> Endpoint:

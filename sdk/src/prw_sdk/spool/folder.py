@@ -6,6 +6,7 @@ import asyncio
 import fcntl
 import hashlib
 import os
+import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -27,8 +28,11 @@ class Spool:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
-        self._file = SqliteFile(folder / _LEDGER)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            self._file = SqliteFile(folder / _LEDGER)
+        except (OSError, sqlite3.OperationalError) as refused:
+            raise SpoolUnusable(f"{folder} cannot hold a spool: {refused}") from refused
         self.ledger = Ledger(self._file)
         self.checkpoints = Checkpoints(self._file)
         self.blobs = Blobs(folder / "blobs")

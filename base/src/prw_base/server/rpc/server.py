@@ -111,6 +111,11 @@ class RpcServer:
 
     def _bind(self) -> int:
         address, credentials = self.settings.address, _credentials(self.settings)
+        port = address.rpartition(":")[2]
+        if not address.startswith("unix") and not (port.isdecimal() and int(port) < 65536):
+            # gRPC would take such a port modulo 65536, or make one up.
+            message = f"{address!r} is not host:port"
+            raise PrwError(Code.VALIDATION_FAILED, message, field="address")
         try:
             if credentials is None:
                 return self._server.add_insecure_port(address)
