@@ -15,9 +15,17 @@ from prw_sdk.evidence import AdapterVersion, Capture, Egress, Part, Presence, Re
 from prw_sdk.fetch.outcome import FetchFailed, Recovery
 from prw_sdk.spool import codec
 from prw_sdk.spool.blobs import Blobs
-from prw_sdk.spool.model import NewCapture, Outcome, Verdict, after_failure, sanitised
+from prw_sdk.spool.model import (
+    NewCapture,
+    Outcome,
+    Verdict,
+    after_failure,
+    sanitised,
+    unfit_id,
+)
 
 ADAPTER_ERROR = "ADAPTER_ERROR"
+BAD_TARGET = "BAD_TARGET"
 NOT_A_RECORD = "NOT_A_RECORD"
 READ_FAILED = "READ_FAILED"
 
@@ -95,6 +103,9 @@ class Attempt:
     async def at(self, target: Target, net: Net, earlier: Verdict | None) -> Settlement:
         """Fetch the target and judge it; `earlier` is the verdict that it had before."""
         began = self.clock()
+        complaint = unfit_id(target.native_id)
+        if complaint is not None:
+            return Settlement(Verdict(Outcome.REJECTED, BAD_TARGET, complaint))
         try:
             with foreign("fetch"):
                 fetched = await self.maker.adapter.fetch(target, net)

@@ -39,7 +39,9 @@ from prw_sdk.spool.model import (
     Outcome,
     Run,
     SavedCheckpoint,
+    presentable,
 )
+from prw_sdk.spool.sqlite import SpoolUnusable
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +75,28 @@ async def collect(
 ) -> tuple[SourceReport, ...]:
     """Run every source at once into the spool; one report each, in the order given.
 
-    Once `stop` is set nothing new is begun, and what is in flight is finished.
+    Once `stop` is set nothing new is begun, and what is in flight is finished. Raises `SpoolUnusable` where the spool
+    cannot be written: the runs are unfinished then, and a later one takes them up.
     """
     gates = HostGates(limits.manners)
     stop = stop or asyncio.Event()
-    async with asyncio.TaskGroup() as group:
-        tasks = [
-            group.create_task(_with_net(SourceRun(job, spool, limits, watch, stop), gates))
-            for job in jobs
-        ]
+    runs = [SourceRun(job, spool, limits, watch, stop) for job in jobs]
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_with_net(run, gates)) for run in runs]
+    except BaseExceptionGroup as several:
+        unusable, other = several.split(SpoolUnusable)
+        if unusable is None or other is not None:
+            raise
+        raise _first(unusable) from several
     return tuple(task.result() for task in tasks)
+
+
+def _first(several: BaseExceptionGroup[SpoolUnusable]) -> SpoolUnusable:
+    one: BaseException = several
+    while isinstance(one, BaseExceptionGroup):
+        one = one.exceptions[0]
+    return SpoolUnusable(str(one))
 
 
 async def _with_net(run: SourceRun, gates: HostGates) -> SourceReport:
@@ -199,14 +213,15 @@ class SourceRun:
             await self._settle(run, target, net)
 
     async def _settle(self, run: Run, target: Target, net: HttpNet) -> None:
-        key = ItemKey(run.tenant, run.source_id, target.native_id)
+        key = ItemKey(run.tenant, run.source_id, presentable(target.native_id))
         found = await asyncio.to_thread(self._spool.ledger.item, key)
         if found is not None and found.is_settled_in(run.generation, self._clock()):
             return self._count(found, skipped=True)
         earlier = None if found is None else found.verdict
         settlement = await self._attempt.at(target, net, earlier)
         version = NEVER_SETTLED if found is None else found.version
-        item = Item(key, target.url, settlement.verdict, version, run.generation, self._clock())
+        url = target.url.encode("utf-8", errors="replace").decode("utf-8")
+        item = Item(key, url, settlement.verdict, version, run.generation, self._clock())
         applied = await asyncio.to_thread(
             self._spool.ledger.settle, version, item, settlement.capture
         )

@@ -9,6 +9,7 @@ import secrets
 from pathlib import Path
 
 from prw_base.files import make_folder, sync_folder
+from prw_sdk.spool.sqlite import SpoolUnusable
 
 
 class BlobDamaged(Exception):
@@ -31,11 +32,20 @@ class Blobs:
         return self._folder / sha256[:2] / sha256
 
     def put(self, body: bytes) -> str:
-        """Keep the bytes durably and return their SHA-256; keeping them twice is harmless."""
+        """Keep the bytes durably and return their SHA-256; keeping them twice is harmless.
+
+        Raises `SpoolUnusable` where the disk refuses.
+        """
         sha256 = hashlib.sha256(body).hexdigest()
         path = self.path(sha256)
-        if not self._is_whole(path, len(body)):
-            self._write(path, body)
+        try:
+            if not self._is_whole(path, len(body)):
+                self._write(path, body)
+        except OSError as refused:
+            raise SpoolUnusable(
+                f"the spool cannot keep bytes: {refused.strerror or refused}; what it held it still "
+                "holds, so mend the disk and run again"
+            ) from refused
         return sha256
 
     def get(self, sha256: str) -> bytes:

@@ -54,13 +54,24 @@ class SqliteFile:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that holds the write lock from its start; rolled back on any error."""
         with self._lock:
-            self._connection.execute("BEGIN IMMEDIATE")
             try:
-                yield self._connection
-            except BaseException:
-                self._connection.execute("ROLLBACK")
-                raise
+                yield from self._transaction()
+            except sqlite3.OperationalError as refused:
+                raise SpoolUnusable(
+                    f"the spool cannot be used: {refused}; what it held it still holds, "
+                    "so mend the disk and run again"
+                ) from refused
+
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._connection
             self._connection.execute("COMMIT")
+        except BaseException:
+            # a full disk may have ended the transaction already
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            raise
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:

@@ -1,0 +1,111 @@
+"""Targets and disks that would end a run: one target ends itself, a disk ends the run in order."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from prw_sdk.adapter import Batch, Checkpoint, Net, Source, Target
+from prw_sdk.collect import SourceJob
+from prw_sdk.spool.folder import Spool
+from prw_sdk.spool.model import Outcome, presentable
+from prw_sdk.spool.sqlite import SpoolUnusable
+from tests.sdk.catalogue_adapter import ListAdapter
+from tests.sdk.jobs import page
+from tests.sdk.misbehaving import Site, answer
+from tests.sdk.running import item, kept, run
+
+Shop = Callable[..., None]
+BAD_IDS = ("", "half \ud800", "nul \0", "line\nbreak", "a" * 2001, "é" * 1001)
+
+
+class Strange(ListAdapter):
+    """Plans targets with ids that nothing can be known by, among good ones."""
+
+    async def plan(
+        self, source: Source, checkpoint: Checkpoint | None, net: Net
+    ) -> AsyncIterator[Batch]:
+        """One batch."""
+        good = Target(
+            "good", str(getattr(source.settings, "index", "")).replace("index.txt", "p/a")
+        )
+        bad = tuple(Target(name, f"{good.url}?\ud800") for name in BAD_IDS)
+        yield Batch((*bad, good))
+
+
+async def test_a_target_whose_id_is_no_text_ends_alone(
+    shop: Shop, job: SourceJob, spool: Spool
+) -> None:
+    """Rejected by name and durably; the others of the run are kept, and a second run says the same."""
+    shop(a=page("A"))
+    strange = replace(job, adapter=Strange())
+    for _ in range(2):
+        report = await run(strange, spool)
+        assert report.failure is None
+        assert report.outcomes[Outcome.REJECTED] == len(BAD_IDS)
+    assert kept(spool) == ["good"]
+    for name in BAD_IDS:
+        assert item(spool, presentable(name)).verdict.code == "BAD_TARGET"
+
+
+@contextmanager
+def no_file_larger_than(size: int) -> Iterator[None]:
+    """The kernel refuses to let any file of this process grow beyond `size` bytes (EFBIG)."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+async def test_a_disk_that_takes_no_more_bytes_stops_the_run_and_loses_nothing(
+    shop: Shop, job: SourceJob, spool: Spool, site: Site
+) -> None:
+    """One clear error, no half a file; with room again the same run is taken up and ends."""
+    shop(a=page("A"))
+    await run(job, spool)
+    large = answer(b"<title>L</title>" + os.urandom(3_000_000))
+    shop(a=page("A"), large=large)
+    with no_file_larger_than(2_000_000), pytest.raises(SpoolUnusable, match="still holds"):
+        await run(job, spool)
+    assert kept(spool) == ["a"]
+    assert not list(spool.folder.glob("blobs/*/.*"))
+    report = await run(job, spool)
+    assert report.is_clean
+    assert sorted(kept(spool)) == ["a", "large"]
+
+
+async def test_a_ledger_that_cannot_grow_stops_the_run_and_loses_nothing(
+    shop: Shop, job: SourceJob, spool: Spool
+) -> None:
+    """The verdict that could not be written was not given."""
+    shop(**{f"p{number}": page(f"{number}") for number in range(6)})
+    with no_file_larger_than(60_000), pytest.raises(SpoolUnusable):
+        await run(job, spool)
+    report = await run(job, spool)
+    assert report.is_clean
+    assert len(set(kept(spool))) == 6
+
+
+async def test_a_blob_folder_that_may_not_be_written_is_named(
+    shop: Shop, job: SourceJob, spool: Spool
+) -> None:
+    """A file stands where a folder should: the same clear stop, also for root, whom no mode stops."""
+    shop(a=page("A"))
+    block_every_folder(spool.folder / "blobs")
+    with pytest.raises(SpoolUnusable):
+        await run(job, spool)
+    assert kept(spool) == []
+
+
+def block_every_folder(folder: Path) -> None:
+    """Put a file where each folder of blobs should be."""
+    for number in range(256):
+        (folder / f"{number:02x}").touch()
