@@ -173,20 +173,8 @@ def item_fact(
         "status": item.status.value,
         "title": item.title,
         "successors": list(item.successors),
-        "new_attributes": [
-            {**_attribute_state(attribute), "basis": attribute.basis}
-            for attribute in new_attributes
-        ],
-        "new_keys": [
-            {
-                "rule": key.rule,
-                "class_id": key.class_id,
-                "generation": key.generation,
-                "identity_hash": key.identity_hash,
-                "canonical": key.canonical,
-            }
-            for key in new_keys
-        ],
+        "new_attributes": [_attribute_row(attribute) for attribute in new_attributes],
+        "new_keys": [_key_row(key) for key in new_keys],
     }
     return Fact(
         AggregateType.CATALOG_ITEM, item.item_id, item.revision, row, _item_state(item), evidence
@@ -279,14 +267,17 @@ def release_fact(
         "public_fields": [_attribute_state(attribute) for attribute in release.public_fields],
         "listings": content["listings"],
     }
-    needs = (
-        Dependency(AggregateType.CATALOG_ITEM, release.item_id, release.item_revision),
-        *(
-            Dependency(AggregateType.LISTING_MAPPING, listing.listing_id, listing.mapping_revision)
-            for listing in release.listings
-        ),
-    )
+    needs = _release_needs(release)
     return Fact(AggregateType.RELEASE, identifier, release.revision, row, state, evidence, needs)
+
+
+def _release_needs(release: Release) -> tuple[Dependency, ...]:
+    item = Dependency(AggregateType.CATALOG_ITEM, release.item_id, release.item_revision)
+    listings = (
+        Dependency(AggregateType.LISTING_MAPPING, listing.listing_id, listing.mapping_revision)
+        for listing in release.listings
+    )
+    return item, *listings
 
 
 def release_content(release: Release) -> dict[str, object]:
@@ -294,10 +285,7 @@ def release_content(release: Release) -> dict[str, object]:
     return {
         "class_id": release.class_id,
         "title": release.title,
-        "public_fields": [
-            {**_attribute_state(attribute), "basis": attribute.basis}
-            for attribute in release.public_fields
-        ],
+        "public_fields": [_attribute_row(attribute) for attribute in release.public_fields],
         "listings": [
             {"listing_id": listing.listing_id, "mapping_revision": listing.mapping_revision}
             for listing in release.listings
@@ -317,6 +305,21 @@ def _item_state(item: Item) -> Mapping[str, object]:
             {"rule": key.rule, "generation": key.generation, "identity_hash": key.identity_hash}
             for key in item.keys
         ],
+    }
+
+
+def _attribute_row(attribute: Attribute) -> dict[str, object]:
+    """As it is stored: what a value rests on stays here, and does not go out."""
+    return {**_attribute_state(attribute), "basis": attribute.basis}
+
+
+def _key_row(key: IdentityKey) -> dict[str, object]:
+    return {
+        "rule": key.rule,
+        "class_id": key.class_id,
+        "generation": key.generation,
+        "identity_hash": key.identity_hash,
+        "canonical": key.canonical,
     }
 
 

@@ -13,6 +13,7 @@ from prw_resolver.review.model import Case, CaseStatus, close, compare, put_off
 from prw_resolver.stream.model import (
     Action,
     Actor,
+    CaseMove,
     Change,
     Decision,
     Fact,
@@ -85,24 +86,7 @@ def rule(asked: Request, ground: Ground, ruling: Ruling) -> Change:
     """The change that records the decision, the case's new revision and the facts, all or nothing."""
     facts, lookups = _facts(asked, ground)
     case, record = ground.case, ground.record
-    decision = Decision(
-        asked.action,
-        ruling.actor,
-        asked.rationale,
-        case.evidence,
-        corrections=asked.corrections,
-        case_id=case.case_id,
-        case_revision=case.revision,
-    )
-    deferred = asked.action is Action.DEFER
-    outcome = RecordOutcome(
-        record.capture_id,
-        record.record_id,
-        case.listing_id,
-        OUTCOMES[asked.action],
-        ruling.actor.kind,
-        case.case_id,
-    )
+    decision = _decision(asked, case, ruling.actor)
     return Change(
         command_id=ruling.command_id,
         tenant_id=record.tenant_id,
@@ -111,14 +95,41 @@ def rule(asked: Request, ground: Ground, ruling: Ruling) -> Change:
         decision=decision,
         facts=facts,
         lookups=lookups,
-        case=put_off(case) if deferred else close(case, CaseStatus.DECIDED),
-        outcomes=(outcome,),
+        case=_move(asked, case),
+        outcomes=(_outcome(asked, ground, ruling.actor),),
         answer={
             "decision_id": decision.decision_id,
             "case_id": case.case_id,
             "case_revision": case.revision + 1,
             "event_ids": [fact.event_id for fact in facts],
         },
+    )
+
+
+def _decision(asked: Request, case: Case, actor: Actor) -> Decision:
+    return Decision(
+        asked.action,
+        actor,
+        asked.rationale,
+        case.evidence,
+        corrections=asked.corrections,
+        case_id=case.case_id,
+        case_revision=case.revision,
+    )
+
+
+def _move(asked: Request, case: Case) -> CaseMove:
+    return put_off(case) if asked.action is Action.DEFER else close(case, CaseStatus.DECIDED)
+
+
+def _outcome(asked: Request, ground: Ground, actor: Actor) -> RecordOutcome:
+    return RecordOutcome(
+        ground.record.capture_id,
+        ground.record.record_id,
+        ground.case.listing_id,
+        OUTCOMES[asked.action],
+        actor.kind,
+        ground.case.case_id,
     )
 
 

@@ -7,7 +7,15 @@ import base64
 from google.protobuf import json_format
 
 from prw.changes.v1 import change_pb2
-from prw_resolver.stream.model import CaseMove, Change, Decision, Fact, KeyLookup, Stream
+from prw_resolver.stream.model import (
+    CaseMove,
+    Change,
+    Decision,
+    Fact,
+    KeyLookup,
+    RecordOutcome,
+    Stream,
+)
 from prw_resolver.vocabulary.stored import quotes_json
 
 
@@ -41,18 +49,7 @@ def encode_command(stream: Stream, change: Change) -> dict[str, object]:
         "answer": dict(change.answer),
         "lookups": [_lookup(lookup) for lookup in change.lookups],
         "facts": [_fact(stream, fact) for fact in change.facts],
-        "outcomes": [
-            {
-                "capture_id": outcome.capture_id,
-                "record_id": outcome.record_id,
-                "listing_id": outcome.listing_id,
-                "outcome": outcome.outcome.value,
-                "actor_kind": outcome.actor_kind.value,
-                "case_id": outcome.case_id,
-                "code": outcome.code,
-            }
-            for outcome in change.outcomes
-        ],
+        "outcomes": [_outcome(outcome) for outcome in change.outcomes],
     }
     if change.case is not None:
         command["case"] = _case(change.case)
@@ -95,6 +92,18 @@ def _decision(decision: Decision) -> dict[str, object]:
         "corrections": dict(decision.corrections),
         "evidence": quotes_json(decision.evidence),
         "prior_decisions": list(decision.prior_decisions),
+    }
+
+
+def _outcome(outcome: RecordOutcome) -> dict[str, object]:
+    return {
+        "capture_id": outcome.capture_id,
+        "record_id": outcome.record_id,
+        "listing_id": outcome.listing_id,
+        "outcome": outcome.outcome.value,
+        "actor_kind": outcome.actor_kind.value,
+        "case_id": outcome.case_id,
+        "code": outcome.code,
     }
 
 

@@ -7,7 +7,7 @@ in both. All are frozen; a definition never changes under its version.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Annotated, Self
 
@@ -204,9 +204,14 @@ def _rule_faults(vocabulary: Vocabulary, classes: set[str]) -> Iterator[str]:
             if class_id not in classes:
                 yield f"generation {generation.number}: {class_id} is no class"
             yield from _repeated(f"rule of {class_id}", [rule.name for rule in rules])
-            for rule in rules:
-                for key in sorted(set(rule.attributes) - attributes):
-                    yield f"rule {rule.name} of {class_id}: {key} is not defined"
+            for key, rule in _undefined(rules, attributes):
+                yield f"rule {rule} of {class_id}: {key} is not defined"
+
+
+def _undefined(rules: Iterable[IdentityRule], defined: set[str]) -> Iterator[tuple[str, str]]:
+    for rule in rules:
+        for key in sorted(set(rule.attributes) - defined):
+            yield key, rule.name
 
 
 def _repeated(what: str, names: list[str]) -> Iterator[str]:
