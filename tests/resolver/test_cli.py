@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 from typer.testing import CliRunner
 
@@ -115,3 +116,18 @@ def test_help_reads_at_each_level(path: list[str]) -> None:
     result = CliRunner().invoke(app, [*path, "--help"])
     assert result.exit_code == 0
     assert "Usage" in result.output
+
+
+def test_a_database_that_was_not_migrated_is_told_with_the_remedy(
+    prw: Any, resolver_database: dict[str, str]
+) -> None:
+    """Before a server serves as before a command looks."""
+    with psycopg.connect(resolver_database["superuser"]) as conn:
+        conn.execute("alter schema resolver rename to elsewhere")
+    for command in (
+        ("jobs", "dead", "--tenant", "ten_synth_a"),
+        ("catalog", "put", "--tenant", "ten_synth_a", "main"),
+    ):
+        with pytest.raises(PrwError, match="run `prw resolver migrate`") as refused:
+            prw(*command)
+        assert refused.value.code is Code.VALIDATION_FAILED

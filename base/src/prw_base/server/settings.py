@@ -85,7 +85,8 @@ def open_database_server(
 
     The first of ``roles`` is the server's login. An embedded server that this process started is stopped at the end;
     one that was running is left running. What goes wrong with the database within the block is told as PrwError:
-    UNAVAILABLE where it does not answer, VALIDATION_FAILED for a login that security would not bind.
+    UNAVAILABLE where it does not answer, VALIDATION_FAILED for a login that security would not bind, and for a
+    database that was not migrated.
     """
     try:
         if settings.database_dsn is not None:
@@ -96,6 +97,8 @@ def open_database_server(
                 yield dsns
     except psycopg.OperationalError as error:
         raise PrwError(Code.UNAVAILABLE, f"the database does not answer: {error}") from error
+    except (psycopg.errors.UndefinedTable, psycopg.errors.InvalidSchemaName) as error:
+        raise PrwError(Code.VALIDATION_FAILED, _unmigrated(settings), field="database") from error
     except StartFailed as error:
         raise PrwError(Code.UNAVAILABLE, str(error), field="state_folder") from error
     except UnsafeRole as error:
@@ -112,6 +115,11 @@ def _embedded(settings: ServerSettings, database: str, roles: Sequence[str]) -> 
     finally:
         if cluster.started_here:
             cluster.stop()
+
+
+def _unmigrated(settings: ServerSettings) -> str:
+    program = _prefix(settings).removeprefix("PRW_").rstrip("_").lower()
+    return f"it has not the schema of this version: run `prw {program} migrate`"
 
 
 def _prefix(settings: ServerSettings) -> str:
