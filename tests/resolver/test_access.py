@@ -99,17 +99,6 @@ async def test_revoking_what_is_not_active_is_not_found(resolver: Running) -> No
         assert refused.value.code is Code.NOT_FOUND
 
 
-async def test_an_open_call_is_authorised_again(resolver: Running) -> None:
-    """A stream that stays open asks whether its caller's client has ended."""
-    made = await service.provision_client(resolver.issuer, grant())
-    caller = await service.authenticate(resolver.parts.access, made.token)
-    await service.reauthorise(resolver.parts.access, caller)
-    await service.revoke_client(resolver.parts.db, "ten_synth_a", made.client_id)
-    with pytest.raises(PrwError) as refused:
-        await service.reauthorise(resolver.parts.access, caller)
-    assert refused.value.code is Code.CREDENTIAL_REVOKED
-
-
 async def test_a_token_that_is_not_a_client_s_own_is_refused(resolver: Running) -> None:
     """No token, garbage, an unknown client, another subject, another key, an expired one: INVALID_TOKEN."""
     made = await service.provision_client(resolver.issuer, grant())

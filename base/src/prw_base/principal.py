@@ -49,10 +49,6 @@ class Principal:
     scopes: frozenset[str] = frozenset()
     role: Role | None = None
 
-    def has_scope(self, scope: str) -> bool:
-        """Whether the binding holds ``scope``."""
-        return scope in self.scopes
-
     def has_role(self, least: Role) -> bool:
         """Whether this is a person whose role is at least ``least``."""
         return self.kind is Kind.PERSON and self.role is not None and self.role >= least

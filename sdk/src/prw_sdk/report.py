@@ -23,7 +23,6 @@ class EventKind(StrEnum):
     ENDED = "ended"
     SUBMITTED = "submitted"
     REFUSED = "refused"
-    OFFLINE = "offline"
 
 
 @dataclass(frozen=True, slots=True)

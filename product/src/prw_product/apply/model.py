@@ -35,9 +35,6 @@ class Outcome(StrEnum):
     POISON = "poison"
 
 
-PROCESSED = frozenset({Outcome.APPLIED, Outcome.STALE, Outcome.DUPLICATE})
-
-
 class DeadCode(StrEnum):
     """Why an event is in the dead letters."""
 

@@ -128,11 +128,6 @@ class Standing:
     since: datetime | None = None
     stopped: PrwError | None = None
 
-    @property
-    def at_end(self) -> bool:
-        """Whether everything that the stream had when last heard of is processed."""
-        return self.connected and self.progress >= self.cursor
-
 
 def greatest(deliveries: Sequence[Delivery]) -> int:
     """The greatest position of a page that is not empty."""

@@ -56,18 +56,6 @@ async def authenticate(access: Access, token: str) -> Principal:
     return caller.principal(identity.subject)
 
 
-async def reauthorise(access: Access, principal: Principal) -> None:
-    """Refuse with CREDENTIAL_REVOKED a caller whose client has ended since it was authenticated.
-
-    For calls that stay open: a stream asks this from time to time.
-    """
-    async with access.db.transaction(None, read_only=True) as conn:
-        caller = await store.find_caller(conn, principal.client_id)
-    if caller is None:
-        raise PrwError(Code.CREDENTIAL_REVOKED, "the client is no longer on record")
-    caller.principal(principal.subject)
-
-
 async def source_scope(
     conn: Connection, principal: Principal, source_id: str, field: str = "source_id"
 ) -> None:
