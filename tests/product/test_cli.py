@@ -67,7 +67,10 @@ async def test_one_process_serves_and_follows(
         await until(lambda: resolver.reported == 12)
         async with httpx.AsyncClient(base_url=told["url"]) as client:
             assert (await client.get("/healthz")).json()["public_items"] == 2
-            assert "€129.90" in (await client.get("/")).text
+            page, head = await client.get("/"), await client.head("/")
+            assert "€129.90" in page.text
+            assert (head.status_code, head.content) == (200, b"")
+            assert head.headers["content-length"] == str(len(page.content))
     finally:
         process.send_signal(signal.SIGTERM)
         assert await process.wait() == 0

@@ -12,6 +12,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
 from starlette.middleware.base import RequestResponseEndpoint
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from prw.errors import TABLE, Code, PrwError
 from prw_base.ids import new_id
@@ -82,7 +83,20 @@ def make_app(catalogue: Catalogue, standing: Standing | None = None) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
     app.middleware("http")(_guarded)
+    app.add_middleware(_HeadAsGet)
     return app
+
+
+class _HeadAsGet:
+    """Answers HEAD as GET, of which the server sends the headers alone (RFC 9110, section 9.3.2)."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # The server goes by the method in its own copy, which stays HEAD.
+        asked = {**scope, "method": "GET"} if scope.get("method") == "HEAD" else scope
+        await self._app(asked, receive, send)
 
 
 def _api(catalogue: Catalogue) -> APIRouter:
