@@ -65,6 +65,15 @@ def test_a_token_can_go_to_a_file_that_only_its_owner_reads(prw: Any, tmp_path: 
     assert file.read_text("ascii").count(".") == 2
 
 
+@pytest.mark.parametrize(("hint", "text"), [("locale", "deutsch"), ("currency", "euro")])
+def test_a_market_that_no_page_is_read_by_is_refused(prw: Any, hint: str, text: str) -> None:
+    """Prices read by a misspelt locale would be wrong ones."""
+    put_places(prw)
+    with pytest.raises(PrwError) as refused:
+        prw("source", "put", *PLACE, "src_one", f"--{hint}", text)
+    assert (refused.value.code, refused.value.field) == (Code.VALIDATION_FAILED, hint)
+
+
 def test_a_refusal_is_the_table_s(prw: Any) -> None:
     """What is missing is said with its code, for the command to print."""
     with pytest.raises(PrwError) as refused:

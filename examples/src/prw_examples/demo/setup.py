@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from prw_base.files import write_private
 from prw_base.principal import Role
 from prw_base.server import provision
 from prw_base.server.database import Database
 from prw_base.server.postgres import Cluster, StartFailed, open_cluster
-from prw_base.files import write_private
 from prw_examples.demo.children import DemoFailed, Guard
 from prw_examples.demo.layout import (
     CATALOG_NAME,

@@ -32,6 +32,11 @@ ROLES: Final[Mapping[str, Role]] = MappingProxyType({role.name.lower(): role for
 """Roles by the name that commands and tables use."""
 
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_MARKET = {
+    "locale": (re.compile(r"[a-z]{2,3}([_-][A-Za-z0-9]{2,8})*"), "de-DE"),
+    "currency": (re.compile(r"[A-Z]{3}"), "EUR"),
+}
+"""Market hints of a source: how each is written, and an example."""
 
 
 class Status(StrEnum):
@@ -127,6 +132,11 @@ class Source:
 
     def __post_init__(self) -> None:
         check_name("source", self.source_id)
+        for name, (rule, like) in _MARKET.items():
+            stated = self.settings.get(name)
+            if stated and not rule.fullmatch(str(stated)):
+                message = f"{stated!r} is none; write it like {like}"
+                raise PrwError(Code.VALIDATION_FAILED, message, field=name)
 
 
 def check_name(what: str, name: str) -> str:
