@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -138,6 +139,17 @@ async def test_pages_are_bound_to_their_query(http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("filled")
+@pytest.mark.parametrize("after", ["a\ud800", "a\0", 1, None, ["a"]])
+async def test_a_token_that_somebody_made_is_refused(http: httpx.AsyncClient, after: Any) -> None:
+    """Bound to the right query and still no token: never a text that the database refuses."""
+    first = (await http.get("/v1/items?page_size=1")).json()["next_page_token"]
+    _, query = json.loads(base64.urlsafe_b64decode(first + "=="))
+    made = base64.urlsafe_b64encode(json.dumps([after, query]).encode()).decode().rstrip("=")
+    answer = await http.get("/v1/items", params={"page_token": made})
+    assert (answer.status_code, answer.json()["field"]) == (422, "page_token")
+
+
+@pytest.mark.usefixtures("filled")
 async def test_merchants_with_a_released_offer_are_listed(http: httpx.AsyncClient) -> None:
     """By id, in pages."""
     first = (await http.get("/v1/merchants", params={"page_size": 1})).json()
@@ -155,6 +167,9 @@ async def test_merchants_with_a_released_offer_are_listed(http: httpx.AsyncClien
         ("/v1/items?page_size=x", 422, "VALIDATION_FAILED"),
         ("/v1/items?attr[a]=1&attr[a]=2", 422, "VALIDATION_FAILED"),
         ("/v1/items?attr[a]=%00", 422, "VALIDATION_FAILED"),
+        ("/v1/items?attr[]=1", 422, "VALIDATION_FAILED"),
+        ("/v1/items?attr=1", 422, "VALIDATION_FAILED"),
+        ("/v1/items?attr[[a]]=1", 422, "VALIDATION_FAILED"),
         ("/v1/nothing", 404, "NOT_FOUND"),
     ],
 )

@@ -5,9 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+import re
 
 from prw.errors import Code, PrwError
 from prw_base.canonical import canonical_json
+
+# What the database keeps in no text, so that nothing stands after it.
+_NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
 def make_token(after: tuple[str, ...], query: str) -> str:
@@ -25,9 +29,9 @@ def read_token(token: str, query: str, parts: int = 1) -> tuple[str, ...] | None
     try:
         padded = token + "=" * (-len(token) % 4)
         *after, bound_to = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
-    except (binascii.Error, ValueError, TypeError) as error:
+    except (binascii.Error, ValueError, TypeError, RecursionError) as error:
         raise _refused("this is no page token") from error
-    texts = all(isinstance(part, str) and "\0" not in part for part in after)
+    texts = all(isinstance(part, str) and not _NO_TEXT.search(part) for part in after)
     if bound_to != query or len(after) != parts or not texts:
         raise _refused("the page token belongs to another query")
     return tuple(after)

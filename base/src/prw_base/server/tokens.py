@@ -25,6 +25,9 @@ ALGORITHM: Final = "ES256"
 LEEWAY: Final = timedelta(seconds=30)
 """How far the clocks of issuer and verifier may differ."""
 
+_REFUSED = (JoseError, ValueError, TypeError, OverflowError, RecursionError)
+"""What a token made of anything at all can raise before its signature is known to be ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Claims:
@@ -108,10 +111,10 @@ class Verifier:
         try:
             claims = jwt.decode(token, self._keys, algorithms=[ALGORITHM]).claims
             self._rules.validate(claims)
-        except (JoseError, ValueError) as error:
+            return _read(claims)
+        except _REFUSED as error:
             reason = getattr(error, "error", "malformed")
             raise PrwError(Code.INVALID_TOKEN, f"the token was refused: {reason}") from error
-        return _read(claims)
 
 
 def _read(claims: Mapping[str, Any]) -> Claims:

@@ -153,11 +153,20 @@ def attribute_filters(request: Request) -> dict[str, str]:
     for name, value in request.query_params.multi_items():
         match = _ATTRIBUTE.fullmatch(name)
         if match is None:
+            _refuse_misspelt(name)
             continue
         if match["key"] in found:
             raise PrwError(Code.VALIDATION_FAILED, "an attribute is asked for twice", field=name)
         found[match["key"]] = value
     return found
+
+
+def _refuse_misspelt(name: str) -> None:
+    """A filter that is none would answer with everything."""
+    if re.match(r"attr(?:$|\[)", name):
+        raise PrwError(
+            Code.VALIDATION_FAILED, "an attribute is asked for as attr[key]=value", field=name
+        )
 
 
 async def _guarded(request: Request, call_next: RequestResponseEndpoint) -> Response:
