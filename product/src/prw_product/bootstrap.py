@@ -53,7 +53,11 @@ def build_catalogue(settings: ProductSettings, database: Database) -> Catalogue:
 def build_follower(settings: ProductSettings, database: Database) -> Follower:
     """What follows the resolver. Raises PrwError INVALID_TOKEN where no token is set."""
     if settings.token is None and settings.token_file is None:
-        raise PrwError(Code.INVALID_TOKEN, "following needs a token: set token or token_file")
+        raise PrwError(
+            Code.INVALID_TOKEN,
+            "following needs a token: set token or token_file",
+            field="token_file",
+        )
     channel = partial(_open_resolver, settings)
     following = FollowSettings(scope_of(settings), settings.batch_size)
     return Follower(database, connector(channel, settings.consumer_id), following)

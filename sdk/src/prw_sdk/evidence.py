@@ -53,6 +53,26 @@ class Selector:
     attribute: str | None = None
     refined_by: Selector | None = None
 
+    def as_json(self) -> dict[str, object]:
+        """As JSON values: `type`, `value`, and where they are given `attribute` and `refined_by`."""
+        found: dict[str, object] = {"type": self.type.value, "value": self.value}
+        if self.attribute is not None:
+            found["attribute"] = self.attribute
+        if self.refined_by is not None:
+            found["refined_by"] = self.refined_by.as_json()
+        return found
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, object]) -> Selector:
+        """The selector that `as_json` wrote."""
+        refined, attribute = stored.get("refined_by"), stored.get("attribute")
+        return cls(
+            SelectorType(str(stored["type"])),
+            str(stored["value"]),
+            None if attribute is None else str(attribute),
+            cls.from_json(refined) if isinstance(refined, Mapping) else None,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Locator:

@@ -167,7 +167,9 @@ async def revoke_client(db: Database, tenant_id: str, name: str) -> tuple[str, .
     async with db.transaction(tenant_id) as conn:
         ended = await store.revoke_clients(conn, tenant_id, name)
     if not ended:
-        raise PrwError(Code.NOT_FOUND, f"tenant {tenant_id!r} has no active client {name!r}")
+        raise PrwError(
+            Code.NOT_FOUND, f"tenant {tenant_id!r} has no active client {name!r}", field="name"
+        )
     return ended
 
 

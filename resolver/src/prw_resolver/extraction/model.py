@@ -8,7 +8,7 @@ from enum import StrEnum
 
 from prw_base.canonical import sha256_hex
 from prw_resolver.vocabulary.model import SELLER, NormalisedRecord, Quote
-from prw_sdk.evidence import Capture, Claim, Record, Selector, SelectorType
+from prw_sdk.evidence import Capture, Claim, Record
 
 LONGEST_ID = 1_000
 LONGEST_KEY = 2_000
@@ -118,7 +118,7 @@ class KeptClaim:
             sha256=self.sha256,
             attribute=self.claim.attribute,
             quote=self.claim.value_as_stated,
-            selector=selector_json(self.claim.locator.selector),
+            selector=self.claim.locator.selector.as_json(),
             origin=self.claim.origin.value,
         )
 
@@ -148,27 +148,6 @@ class Normalised:
     claim_ordinals: Mapping[str, int]
     unmapped: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-
-
-def selector_json(selector: Selector) -> dict[str, object]:
-    """A selector as JSON values: `type`, `value`, and where they are given `attribute` and `refined_by`."""
-    found: dict[str, object] = {"type": selector.type.value, "value": selector.value}
-    if selector.attribute is not None:
-        found["attribute"] = selector.attribute
-    if selector.refined_by is not None:
-        found["refined_by"] = selector_json(selector.refined_by)
-    return found
-
-
-def selector_of(stored: Mapping[str, object]) -> Selector:
-    """The selector that `selector_json` wrote."""
-    refined, attribute = stored.get("refined_by"), stored.get("attribute")
-    return Selector(
-        SelectorType(str(stored["type"])),
-        str(stored["value"]),
-        None if attribute is None else str(attribute),
-        selector_of(refined) if isinstance(refined, Mapping) else None,
-    )
 
 
 def check_bytes(capture: Capture) -> None:

@@ -16,8 +16,6 @@ from prw_resolver.extraction.model import (
     KeptRecord,
     Normalised,
     ReadOutcome,
-    selector_json,
-    selector_of,
 )
 from prw_resolver.vocabulary.model import (
     SELLER,
@@ -27,7 +25,7 @@ from prw_resolver.vocabulary.model import (
     Quote,
     Value,
 )
-from prw_sdk.evidence import Claim, Locator, Origin
+from prw_sdk.evidence import Claim, Locator, Origin, Selector
 
 _SQL = Statements("prw_resolver.extraction")
 
@@ -74,7 +72,7 @@ def _claim_row(record_id: str, held: KeptClaim) -> dict[str, object]:
         "value_as_stated": claim.value_as_stated,
         "part_role": claim.locator.part_role,
         "sha256": held.sha256,
-        "selector": selector_json(claim.locator.selector),
+        "selector": claim.locator.selector.as_json(),
         "origin": claim.origin,
         "is_merchant": held.is_merchant,
     }
@@ -99,7 +97,7 @@ async def load_reading(conn: Connection, captured: Captured) -> tuple[int, tuple
 
 
 def _claim(row: dict[str, Any]) -> KeptClaim:
-    locator = Locator(row["part_role"], selector_of(row["selector"]))
+    locator = Locator(row["part_role"], Selector.from_json(row["selector"]))
     claim = Claim(row["attribute"], row["value_as_stated"], locator, Origin(row["origin"]))
     return KeptClaim(row["ordinal"], claim, row["sha256"], row["is_merchant"])
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
+
 from prw.errors import Code, PrwError
 from prw_base.scope import Scope
 from prw_base.server.database import Connection, Database
@@ -72,17 +74,12 @@ class Identifier:
         self, absence: Absence, mapping: ListingMapping, vocabulary: Vocabulary, job_id: str
     ) -> Outcome:
         command_id = f"{job_id}:{record_id(mapping)}"
-        for _ in range(TRIES):
+
+        async def look() -> Change:
             mapped = await self._mapped(absence.scope, mapping)
-            change = ask(absence, mapped, vocabulary, command_id)
-            try:
-                committed = await self._committer.commit(change)
-            except PrwError as error:
-                if error.code not in MOVED:
-                    raise
-                continue
-            return Outcome(str(committed.answer["outcome"]))
-        raise _too_fast(f"the absence of listing {mapping.listing_id}")
+            return ask(absence, mapped, vocabulary, command_id)
+
+        return await self._commit(look, f"the absence of listing {mapping.listing_id}")
 
     async def _mapped(self, scope: Scope, mapping: ListingMapping) -> Mapped:
         listing = mapping.listing_id
@@ -110,17 +107,24 @@ class Identifier:
     async def _decide(
         self, record: NormalisedRecord, vocabulary: Vocabulary, command: Command
     ) -> Outcome:
-        for _ in range(TRIES):
+        async def look() -> Change:
             known, held = await self._look_up(record, vocabulary)
-            change = build(record, decide(record, known), known, held, command)
+            return build(record, decide(record, known), known, held, command)
+
+        return await self._commit(look, f"record {record.record_id}")
+
+    async def _commit(self, look: Callable[[], Awaitable[Change]], what: str) -> Outcome:
+        """Commit the change that is right for what is seen now, and look again where that has moved meanwhile."""
+        for _ in range(TRIES):
             try:
-                committed = await self._committer.commit(change)
+                committed = await self._committer.commit(await look())
             except PrwError as error:
                 if error.code not in MOVED:
                     raise
                 continue
             return Outcome(str(committed.answer["outcome"]))
-        raise _too_fast(f"record {record.record_id}")
+        message = f"{what} could not be decided: its stream moves too fast"
+        raise PrwError(Code.UNAVAILABLE, message)
 
     async def _look_up(
         self, record: NormalisedRecord, vocabulary: Vocabulary
@@ -152,7 +156,3 @@ class Identifier:
             else await catalog_store.merchant(conn, scope, merchant),
             observation=await catalog_store.observation(conn, scope, listing),
         )
-
-
-def _too_fast(what: str) -> PrwError:
-    return PrwError(Code.UNAVAILABLE, f"{what} could not be decided: its stream moves too fast")

@@ -137,6 +137,7 @@ async def _former(
         raise PrwError(
             Code.IDEMPOTENCY_CONFLICT,
             "worker, source, native record and captured_at were used for another capture",
+            field="capture.captured_at",
         )
     return receipt
 

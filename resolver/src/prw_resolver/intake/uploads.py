@@ -74,13 +74,21 @@ async def _owned(intake: Intake, principal: Principal, upload_id: str) -> Upload
     async with intake.db.transaction(principal.tenant_id, read_only=True) as conn:
         found = await store.find_upload(conn, principal.tenant_id, upload_id)
         if found is None:
-            raise PrwError(Code.NOT_FOUND, f"no upload {upload_id!r}; declare it first")
+            raise PrwError(
+                Code.NOT_FOUND, f"no upload {upload_id!r}; declare it first", field="upload_id"
+            )
         upload, expired = found
         if upload.instance_id != principal.instance_id:
-            raise PrwError(Code.INSTANCE_SCOPE_DENIED, "another instance declared the upload")
+            raise PrwError(
+                Code.INSTANCE_SCOPE_DENIED,
+                "another instance declared the upload",
+                field="upload_id",
+            )
         await source_scope(conn, principal, upload.source_id)
     if expired:
-        raise PrwError(Code.NOT_FOUND, "the upload has expired; declare it again")
+        raise PrwError(
+            Code.NOT_FOUND, "the upload has expired; declare it again", field="upload_id"
+        )
     check_size(intake, upload.size)
     return upload
 

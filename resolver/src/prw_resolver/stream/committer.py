@@ -93,7 +93,11 @@ class Committer:
         async with self._database.transaction(tenant_id, read_only=True) as conn:
             former = await store.find_command(conn, stream, command_id)
         if former is not None and former[1] != digest:
-            raise PrwError(Code.IDEMPOTENCY_CONFLICT, "this key was used for another request")
+            raise PrwError(
+                Code.IDEMPOTENCY_CONFLICT,
+                "this key was used for another request",
+                field="idempotency_key",
+            )
         return None if former is None else former[0]
 
     async def close(self) -> None:

@@ -114,7 +114,9 @@ class Feed:
             )
         if consumer.principal != principal:
             raise PrwError(
-                Code.INSTANCE_SCOPE_DENIED, f"consumer {consumer_id} is another client's"
+                Code.INSTANCE_SCOPE_DENIED,
+                f"consumer {consumer_id} is another client's",
+                field="consumer_id",
             )
         return consumer
 

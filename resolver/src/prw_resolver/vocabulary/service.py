@@ -38,11 +38,13 @@ def read(file: Path | None = None) -> Vocabulary:
         )
         found = Vocabulary.model_validate(tomllib.loads(text))
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
-        raise PrwError(Code.VALIDATION_FAILED, f"the vocabulary cannot be used: {error}") from error
+        raise PrwError(
+            Code.VALIDATION_FAILED, f"the vocabulary cannot be used: {error}", field="file"
+        ) from error
     for definition in found.attributes:
         if definition.normaliser not in NORMALISERS:
             message = f"{definition.key}: there is no normaliser {definition.normaliser!r}"
-            raise PrwError(Code.VALIDATION_FAILED, message)
+            raise PrwError(Code.VALIDATION_FAILED, message, field="attributes")
     return found
 
 
@@ -60,7 +62,7 @@ async def publish(
     async def work(conn: Connection) -> Published:
         catalog = Catalog(conn, tenant_id, catalog_id)
         if not await catalog.lock():
-            raise PrwError(Code.NOT_FOUND, f"no catalogue {catalog_id!r}")
+            raise PrwError(Code.NOT_FOUND, f"no catalogue {catalog_id!r}", field="catalog_id")
         return await _publish(catalog, vocabulary)
 
     return await db.run(work, tenant_id)
@@ -90,7 +92,9 @@ async def _publish(catalog: Catalog, vocabulary: Vocabulary) -> Published:
     await _check_unchanged(catalog, vocabulary)
     active = await catalog.active_generation()
     if active is None:
-        raise PrwError(Code.VALIDATION_FAILED, "the vocabulary has no identity generation")
+        raise PrwError(
+            Code.VALIDATION_FAILED, "the vocabulary has no identity generation", field="generations"
+        )
     return Published(sum(added), len(added) - sum(added), active)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from prw_sdk.adapter import NotARecord
 from prw_sdk.collect.attempt import AdapterFailed, foreign
-from prw_sdk.evidence import Capture, Claim, Presence, Record, Selector
+from prw_sdk.evidence import Capture, Claim, Presence, Record
 from prw_sdk.plugins import Plugins, UnknownAdapter
 from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
 from prw_sdk.spool.folder import Spool
@@ -105,15 +105,6 @@ def _claim(claim: Claim) -> dict[str, object]:
         "origin": claim.origin.value,
         "locator": {
             "part_role": claim.locator.part_role,
-            "selector": _selector(claim.locator.selector),
+            "selector": claim.locator.selector.as_json(),
         },
     }
-
-
-def _selector(selector: Selector) -> dict[str, object]:
-    values: dict[str, object] = {"type": selector.type.value, "value": selector.value}
-    if selector.attribute is not None:
-        values["attribute"] = selector.attribute
-    if selector.refined_by is not None:
-        values["refined_by"] = _selector(selector.refined_by)
-    return values
