@@ -18,6 +18,7 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 
 from prw.errors import Code, PrwError
+from prw.grpc_errors import from_rpc_error
 from prw_base import logs
 from prw_base.client import NEVER, call, open_channel, receive
 from prw_base.deadline import remaining
@@ -161,6 +162,18 @@ async def test_a_field_that_breaks_its_rule_is_named(world: World) -> None:
     error = await refused(ask(world, "Unary", sent=""))
     assert (error.code, error.field) == (Code.VALIDATION_FAILED, "receipt_id")
     assert world.echo.seen == []
+
+
+@pytest.mark.parametrize("sent", [b"\xff\xff\xff", b"\x0a\x02\xc3\x28", b"\x0a\x7f"])
+async def test_bytes_that_are_no_message_are_refused_like_a_broken_rule(
+    world: World, sent: bytes
+) -> None:
+    """VALIDATION_FAILED, with or without UTF-8; not an INTERNAL whose id no log has."""
+    async with open_channel(f"127.0.0.1:{world.server.port}", "machine") as channel:
+        method: Any = channel.unary_unary(f"/{SERVICE}/Unary")
+        with pytest.raises(grpc.RpcError) as raised:
+            await method(sent, timeout=5)
+    assert from_rpc_error(raised.value).code is Code.VALIDATION_FAILED
 
 
 async def test_every_message_of_a_request_stream_is_validated(world: World) -> None:

@@ -73,7 +73,7 @@ class Layers:
         outer = self._streaming if streams else self._unary
         wrapped: Handler = make(
             outer(method, inner, incoming),
-            request_deserializer=handler.request_deserializer,
+            request_deserializer=validation.tolerant(handler.request_deserializer),
             response_serializer=handler.response_serializer,
         )
         return wrapped
