@@ -103,12 +103,21 @@ async def test_postgresql_is_killed_while_everything_works(
             collecting = asyncio.create_task(walk.collect_all())
             await until(lambda: captures(walk) > 20)
             kill_server(cluster)
+            await until(lambda: both_miss_it(walk))
             assert start(tmp_path / "state").dsn == cluster.dsn
             await collecting
             await walk.at_rest()
             await assert_undisturbed(walk, undisturbed)
     finally:
         cluster.stop()
+
+
+def both_miss_it(walk: Walk) -> bool:
+    """Whether resolver and product have found the database away."""
+    return all(
+        word in program.log.read_text("utf-8")
+        for program, word in ((walk.resolver, "database_away"), (walk.product, "following again"))
+    )
 
 
 def captures(walk: Walk) -> int:
