@@ -9,8 +9,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from prw_plugin_schemaorg import SchemaOrg
+from prw_plugin_schemaorg import SchemaOrg, sitemap
 from prw_plugin_schemaorg.settings import SchemaOrgSettings
+from prw_plugin_schemaorg.walk import COMPLETE, TooMuch
 from prw_sdk.adapter import Batch, Checkpoint, NetFailed, Source
 from prw_sdk.evidence import Part
 
@@ -202,3 +203,45 @@ async def test_fetch_keeps_the_page_under_its_role() -> None:
     first = await anext(walk(net))
     fetched = await ADAPTER.fetch(first.targets[0], net)
     assert [part.role for part in fetched.parts] == ["page"]
+
+
+@pytest.mark.parametrize("way", ["one sitemap", "an index", "a gzip bomb"])
+async def test_what_is_not_followed_is_said_and_not_passed_over(
+    monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """The pages within the limits are planned, the checkpoint is complete, and then the run is told."""
+    monkeypatch.setattr("prw_plugin_schemaorg.walk.MOST_SITEMAPS", 3)
+    many = urlset(*(f"/p/{number:06}" for number in range(50_001)))
+    bodies: dict[str, bytes | int] = {f"{SITE}/sitemap.xml": many}
+    if way == "a gzip bomb":
+        bodies = {f"{SITE}/sitemap.xml": gzip.compress(many + b" " * 60_000_000)}
+    if way == "an index":
+        bodies = {f"{SITE}/sitemap.xml": index("/a", "/b", "/c", "/d")}
+        bodies |= {f"{SITE}/{name}": urlset(f"/p/{name}") for name in "abcd"}
+    batches: list[Batch] = []
+    with pytest.raises(TooMuch):
+        await into(batches, walk(Pages(bodies), batch_size=1000))
+    planned = sum(len(batch.targets) for batch in batches)
+    assert planned == (2 if way == "an index" else 50_000)
+    assert batches[-1].then == COMPLETE
+
+
+async def into(batches: list[Batch], plan: AsyncIterator[Batch]) -> None:
+    """Note every batch of a plan, also of one that fails."""
+    async for batch in plan:
+        batches.append(batch)  # noqa: PERF401 - a comprehension would lose what came before the failure
+
+
+LAUGHTER = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10}">' for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    "declared",
+    ['<!ENTITY e9 SYSTEM "file:///etc/passwd">', f'<!ENTITY e0 "aaaaaaaaaa">{LAUGHTER}'],
+)
+def test_entities_of_a_sitemap_bring_in_nothing(declared: str) -> None:
+    """Neither a file of ours nor the ten thousand million letters of a laughter of entities."""
+    body = f"<!DOCTYPE u [{declared}]><urlset {NS}><url><loc>{SITE}/&e9;</loc></url></urlset>"
+    now = datetime.now(UTC)
+    part = Part("sitemap", "", body.encode(), "application/xml", SITE, SITE, 200, now)
+    assert sitemap.parse(part).pages == (f"{SITE}/",)

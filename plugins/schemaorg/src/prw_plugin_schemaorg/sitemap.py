@@ -12,26 +12,30 @@ from prw_plugin_schemaorg.addresses import joined
 from prw_plugin_schemaorg.dom import elements, text
 from prw_sdk.evidence import Part
 
-MOST_BYTES = 64 * 1024 * 1024
-"""The protocol allows 50 MiB, uncompressed; what lies beyond is not read."""
+MOST_BYTES = 52_428_800
+MOST_ADDRESSES = 50_000
+"""The protocol's limits of one sitemap, uncompressed; what lies beyond is not read."""
 
-_ADDRESSES = '/*/*[local-name()="url" or local-name()="sitemap"]/*[local-name()="loc"]'
+_EVERY = '/*/*[local-name()="url" or local-name()="sitemap"]/*[local-name()="loc"]'
+_ADDRESSES = f"({_EVERY})[position() <= {MOST_ADDRESSES + 1}]"
 _ROBOTS_LINE = re.compile(r"^[ \t]*sitemap[ \t]*:[ \t]*(\S+)", re.IGNORECASE | re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
 class Sitemap:
-    """What one sitemap lists: pages, or further sitemaps."""
+    """What one sitemap lists: pages, or further sitemaps; `is_cut` where it lists more than it may."""
 
     pages: tuple[str, ...] = ()
     sitemaps: tuple[str, ...] = ()
+    is_cut: bool = False
 
 
 def parse(part: Part) -> Sitemap:
     """Read a sitemap; a broken one counts as far as it can be read, what is none at all is empty."""
     raw = unzipped(part.body)
     if not raw.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"<"):
-        return Sitemap(pages=_listed_plainly(raw, part))
+        pages = _listed_plainly(raw, part)
+        return Sitemap(pages[:MOST_ADDRESSES], is_cut=len(pages) > MOST_ADDRESSES)
     parser = etree.XMLParser(recover=True, resolve_entities=False, no_network=True, huge_tree=False)
     try:
         root = etree.fromstring(raw, parser)
@@ -40,9 +44,11 @@ def parse(part: Part) -> Sitemap:
     if root is None:
         return Sitemap()
     stated = [text(one).strip() for one in elements(root, _ADDRESSES)]
-    found = [joined(part.url_reached, one) for one in stated if one]
-    is_index = etree.QName(root).localname == "sitemapindex"
-    return Sitemap(sitemaps=tuple(found)) if is_index else Sitemap(pages=tuple(found))
+    found = tuple(joined(part.url_reached, one) for one in stated[:MOST_ADDRESSES] if one)
+    is_cut = len(stated) > MOST_ADDRESSES
+    if etree.QName(root).localname == "sitemapindex":
+        return Sitemap(sitemaps=found, is_cut=is_cut)
+    return Sitemap(pages=found, is_cut=is_cut)
 
 
 def in_robots(robots: str) -> tuple[str, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import islice
@@ -13,7 +14,7 @@ from prw_plugin_schemaorg.settings import SchemaOrgSettings
 from prw_sdk.adapter import Batch, Checkpoint, Net, NetFailed, Target
 
 MOST_SITEMAPS = 5000
-"""An index of more is taken for endless."""
+"""More of them are not followed: they may have no end."""
 
 COMPLETE = Checkpoint({"complete": True})
 
@@ -32,9 +33,20 @@ async def batches(
     async for batch in walk.run(net):
         yield batch
     if walk.is_lost:
-        async for batch in Walk(settings, None).run(net):
+        walk = Walk(settings, None)
+        async for batch in walk.run(net):
             yield batch
+    # before the complaint, so that the next run begins anew and not where this one was cut off
     yield Batch((), COMPLETE)
+    if walk.is_cut:
+        raise TooMuch(
+            f"the sitemaps list more than {sitemap.MOST_ADDRESSES} addresses in one, or more than "
+            f"{MOST_SITEMAPS} sitemaps; the rest was not read: name some of them in `sitemaps`"
+        )
+
+
+class TooMuch(Exception):
+    """The shop's sitemaps list more than is followed."""
 
 
 class Walk:
@@ -47,6 +59,7 @@ class Walk:
         self._settings = settings
         self._sites = {site(url) for url in (settings.site or "", *settings.sitemaps)} - {""}
         self._seen: set[str] = set()
+        self.is_cut = False
 
     @property
     def is_lost(self) -> bool:
@@ -55,7 +68,7 @@ class Walk:
 
     async def run(self, net: Net) -> AsyncIterator[Batch]:
         """The batches, each with the checkpoint that holds once it is done."""
-        async for address, pages in _listed(await self._starts(net), net):
+        async for address, pages in self._listed(await self._starts(net), net):
             targets = iter(self._targets(address, pages))
             while batch := tuple(islice(targets, self._settings.batch_size)):
                 reached = {"sitemap": address, "after": batch[-1].native_id}
@@ -90,23 +103,28 @@ class Walk:
             return False
         return not settings.include or any(re.search(one, url) for one in settings.include)
 
-
-async def _listed(starts: Sequence[str], net: Net) -> AsyncIterator[tuple[str, tuple[str, ...]]]:
-    """Each sitemap that lists pages, in the order of the indexes. One that an index lists in vain is passed over."""
-    waiting, seen = list(reversed(starts)), set(starts)
-    while waiting and len(seen) <= MOST_SITEMAPS:
-        address = waiting.pop()
-        try:
-            found = sitemap.parse(await net.get(address, role="sitemap", accept=_ACCEPT))
-        except NetFailed as failed:
-            if address in starts or not _is_absent(failed):
-                raise
-            continue
-        inner = [one for one in found.sitemaps if one not in seen]
-        seen.update(inner)
-        waiting.extend(reversed(inner))
-        if found.pages:
-            yield address, found.pages
+    async def _listed(
+        self, starts: Sequence[str], net: Net
+    ) -> AsyncIterator[tuple[str, tuple[str, ...]]]:
+        """Each sitemap that lists pages, in the order of the indexes; one listed in vain is passed over."""
+        waiting, seen = list(reversed(starts)), set(starts)
+        while waiting:
+            address = waiting.pop()
+            try:
+                part = await net.get(address, role="sitemap", accept=_ACCEPT)
+            except NetFailed as failed:
+                if address in starts or not _is_absent(failed):
+                    raise
+                continue
+            # in a thread, since fifty thousand addresses take a while that other sources should not wait
+            found = await asyncio.to_thread(sitemap.parse, part)
+            new = [one for one in dict.fromkeys(found.sitemaps) if one not in seen]
+            inner = new[: MOST_SITEMAPS - len(seen)]
+            self.is_cut |= found.is_cut or len(inner) < len(new)
+            seen.update(inner)
+            waiting.extend(reversed(inner))
+            if found.pages:
+                yield address, found.pages
 
 
 def _is_absent(failed: NetFailed) -> bool:
