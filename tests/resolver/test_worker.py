@@ -217,6 +217,21 @@ async def test_the_repair_scan_leaves_alone_what_is_done_dead_or_waiting(rooms: 
     assert [letter.capture_id for letter in await jobs.dead_letters(rooms.db, TENANT)] == [dead]
 
 
+async def test_a_dead_letter_that_is_taken_up_again_is_watched_again(
+    rooms: Shop, superuser: Rows
+) -> None:
+    """Its new job may be lost as well as its first; a capture that is done is watched no more."""
+    done = await rooms.submit(TWO)
+    dead = await rooms.submit(page(do="raise"))
+    async with working(rooms):
+        await until(lambda: rooms.done(done))
+        await until(rooms.is_dead)
+    await jobs.redrive(rooms.db, TENANT)
+    superuser.execute("delete from procrastinate_jobs")
+    repaired = await jobs.repair(rooms.db, timedelta(0))
+    assert [(job.capture_id, job.attempt_group) for job in repaired] == [(dead, 1)]
+
+
 async def _is_empty(rooms: Shop) -> bool:
     async with rooms.db.transaction(None) as conn:
         return await jobs.waiting(conn) == (0, 0)

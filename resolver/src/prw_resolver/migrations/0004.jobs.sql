@@ -705,41 +705,85 @@ begin atomic
 insert into resolver.job_inbox (tenant_id, job_id) values (p_tenant, p_job ->> 'job_id');
 end;
 
--- Captures older than `age` whose stages are not done, that no job waits for or works on, and that are no dead letter:
--- the repair scan. Across tenants, hence with the role that may look there.
+-- Captures whose last stage is not done and that are no dead letter, so that the repair scan costs what is open and
+-- not what there ever was. Triggers keep it, whoever writes the rows that it follows from.
+create table resolver.capture_pending (
+    tenant_id text not null,
+    capture_id text not null,
+    catalog_id text not null,
+    received_at timestamptz not null,
+    primary key (tenant_id, capture_id),
+    foreign key (tenant_id, capture_id) references resolver.capture
+);
+
+create index capture_pending_age on resolver.capture_pending (received_at);
+call resolver.protect('resolver.capture_pending');
+grant select, insert, delete on resolver.capture_pending to resolver_app;
+
+create function resolver.capture_arrived() returns trigger
+language plpgsql as $$
+begin
+    insert into resolver.capture_pending (tenant_id, capture_id, catalog_id, received_at)
+    values (new.tenant_id, new.capture_id, new.catalog_id, new.received_at);
+    return null;
+end
+$$;
+
+create function resolver.capture_walked() returns trigger
+language plpgsql as $$
+begin
+    delete from resolver.capture_pending as p
+    where p.tenant_id = new.tenant_id and p.capture_id = new.capture_id;
+    return null;
+end
+$$;
+
+create function resolver.capture_redriven() returns trigger
+language plpgsql as $$
+begin
+    insert into resolver.capture_pending (tenant_id, capture_id, catalog_id, received_at)
+    select c.tenant_id, c.capture_id, c.catalog_id, c.received_at from resolver.capture as c
+    where c.tenant_id = new.tenant_id and c.capture_id = new.capture_id
+    on conflict (tenant_id, capture_id) do nothing;
+    return null;
+end
+$$;
+
+create trigger capture_is_pending after insert on resolver.capture
+for each row execute function resolver.capture_arrived();
+create trigger capture_is_walked after insert on resolver.job_inbox
+for each row when (new.stage = 'identify') execute function resolver.capture_walked();
+create trigger capture_is_dead after insert or update on resolver.stage_failure
+for each row when (new.dead_at is not null and new.redriven_as is null) execute function resolver.capture_walked();
+create trigger capture_is_redriven after update on resolver.stage_failure
+for each row when (old.redriven_as is null and new.redriven_as is not null)
+execute function resolver.capture_redriven();
+
+-- Pending captures older than `age` that no job waits for or works on: the repair scan. Across tenants, hence with the
+-- role that may look there.
 create function resolver.captures_without_job(age interval, most integer)
 returns table (tenant_id text, catalog_id text, capture_id text, attempt_group integer)
 language sql stable security definer set search_path = pg_catalog
 begin atomic
 select
-    c.tenant_id, c.catalog_id, c.capture_id,
+    p.tenant_id, p.catalog_id, p.capture_id,
     coalesce((
         select max(f.redriven_as) from resolver.stage_failure as f
-        where f.tenant_id = c.tenant_id and f.capture_id = c.capture_id
+        where f.tenant_id = p.tenant_id and f.capture_id = p.capture_id
     ), 0)
-from resolver.capture as c
+from resolver.capture_pending as p
 where
-    c.received_at < clock_timestamp() - age
-    and not exists (
-        select from resolver.job_inbox as i
-        where i.tenant_id = c.tenant_id and i.capture_id = c.capture_id and i.stage = 'identify'
-    )
-    and not exists (
-        select from resolver.stage_failure as f
-        where
-            f.tenant_id = c.tenant_id and f.capture_id = c.capture_id
-            and f.dead_at is not null and f.redriven_as is null
-    )
+    p.received_at < clock_timestamp() - age
     and not exists (
         select from resolver.procrastinate_jobs as j
-        where j.status in ('todo', 'doing') and j.lock = c.tenant_id || '/' || c.capture_id
+        where j.status in ('todo', 'doing') and j.lock = p.tenant_id || '/' || p.capture_id
     )
-order by c.received_at
+order by p.received_at
 limit most;
 end;
 
-grant select on resolver.job_inbox, resolver.stage_failure, resolver.procrastinate_jobs to resolver_access;
-create policy any_tenant on resolver.job_inbox for select to resolver_access using (true);
+grant select on resolver.capture_pending, resolver.stage_failure, resolver.procrastinate_jobs to resolver_access;
+create policy any_tenant on resolver.capture_pending for select to resolver_access using (true);
 create policy any_tenant on resolver.stage_failure for select to resolver_access using (true);
 create policy any_job on resolver.procrastinate_jobs for select to resolver_access using (true);
 create index procrastinate_jobs_live_lock on resolver.procrastinate_jobs (lock) where status in ('todo', 'doing');
