@@ -12,6 +12,7 @@ import pytest
 
 from prw.errors import Code
 from prw.operator.v1 import review_service_pb2 as pb
+from prw_resolver.review.correct import correct
 from prw_resolver.stream.model import Outcome
 from prw_resolver.vocabulary.model import NormalisedRecord
 from tests.resolver.calling import Served, refusal, served
@@ -206,6 +207,16 @@ async def test_correcting_reads_the_values_as_the_page_would_be_read(
     await rita.Decide(decision(summary, CORRECT, create_item=True, corrections=corrections))
     shop = record(held.vocabulary, "shop", source_id=UNTRUSTED, core__gtin="09520000000011")
     assert await identify(held, shop) is Outcome.ACCEPTED
+
+
+async def test_a_corrected_title_and_address_are_the_record_s(held: Rooms) -> None:
+    """The item is shown under the title that the person gave it."""
+    stated = record(held.vocabulary, "m", source_id=UNTRUSTED, core__title="drvie")
+    corrections = {"core:title": "A drive", "core:url": "https://shop.example/drive"}
+    corrected = correct(stated, corrections, held.vocabulary)
+    assert (corrected.title, corrected.url) == ("A drive", "https://shop.example/drive")
+    untouched = correct(stated, {"core:mpn": "AB-1"}, held.vocabulary)
+    assert (untouched.title, untouched.url) == (stated.title, stated.url)
 
 
 @pytest.mark.parametrize(

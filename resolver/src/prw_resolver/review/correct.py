@@ -24,7 +24,7 @@ def correct(
         return record
     corrected = [_read(key, text, vocabulary) for key, text in corrections.items()]
     merchant = next((value for value in corrected if value.attribute == SELLER), record.merchant)
-    touched = {value.attribute for value in corrected}
+    touched = {value.attribute: value.value for value in corrected}
     values = (
         *(value for value in record.values if value.attribute not in touched),
         *(value for value in corrected if value.attribute != SELLER),
@@ -36,6 +36,8 @@ def correct(
     return replace(
         record,
         class_id=class_id,
+        title=touched.get("core:title", record.title),
+        url=touched.get("offer:url", touched.get("core:url", record.url)),
         merchant=merchant,
         values=values,
         keys=() if class_id is None else make_keys(rules, class_id, record.generation, values),
