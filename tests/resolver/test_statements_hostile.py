@@ -80,6 +80,16 @@ def test_what_is_far_too_long_is_unreadable_and_not_silence() -> None:
     assert verdict.settled is None
 
 
+def test_a_title_too_long_to_be_looked_through_is_not_silence() -> None:
+    """Whether it hints at a pack is not known, so the pack is open rather than one."""
+    title = [Said(Statement("x" * 20_001), "title")]
+    assert settle(definition("core:pack_quantity"), [], title).ambiguous
+    stated = [Said(Statement("2"), "claim")]
+    verdict = settle(definition("core:pack_quantity"), stated, title)
+    assert verdict.settled is not None
+    assert verdict.settled.reading.value == "2"
+
+
 @pytest.mark.parametrize(
     ("url", "fits"),
     [

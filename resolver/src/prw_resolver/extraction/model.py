@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from prw_base.canonical import sha256_hex
 from prw_resolver.vocabulary.model import SELLER, NormalisedRecord, Quote
+from prw_resolver.vocabulary.statement import LONGEST_STATEMENT
 from prw_sdk.evidence import Capture, Claim, Record
 
 LONGEST_ID = 1_000
@@ -166,11 +167,19 @@ def keep(captured: Captured, reading: Reading) -> tuple[KeptRecord, ...]:
     return tuple(_keep(captured, record) for record in reading.records)
 
 
+def _cut(claim: Claim) -> Claim:
+    """The claim, cut where nothing will rest on it: every decision keeps a copy of what it quotes."""
+    if len(claim.value_as_stated) <= LONGEST_STATEMENT:
+        return claim
+    return replace(claim, value_as_stated=claim.value_as_stated[: LONGEST_STATEMENT + 1])
+
+
 def _keep(captured: Captured, record: Record) -> KeptRecord:
-    claims = list(record.claims)
-    if record.merchant is not None and record.merchant not in claims:
-        claims.append(record.merchant)
-    merchant = None if record.merchant is None else claims.index(record.merchant)
+    claims = [_cut(claim) for claim in record.claims]
+    named = None if record.merchant is None else _cut(record.merchant)
+    if named is not None and named not in claims:
+        claims.append(named)
+    merchant = None if named is None else claims.index(named)
     return KeptRecord(
         record.record_id,
         record.listing_key,

@@ -15,6 +15,7 @@ from prw_resolver.vocabulary.model import Basis
 from prw_resolver.vocabulary.statement import (
     HINTED,
     LONGEST,
+    LONGEST_STATEMENT,
     Normaliser,
     Reading,
     Statement,
@@ -38,7 +39,7 @@ NORMALISERS: Mapping[str, Normaliser] = MappingProxyType(
     }
 )
 
-_OF_ANY_LENGTH = frozenset({"text", "url"})
+_LONGER = frozenset({"text", "url"})
 
 T = TypeVar("T")
 
@@ -81,11 +82,13 @@ def settle(
     attribute ambiguous, and so does a statement that cannot be read where silence would have had a meaning.
     """
     stated, unreadable = _read(definition, claims)
-    hinted = list(_hinted(definition, hinted_from))
+    looked_in = [said for said in hinted_from if len(said.statement.text) <= LONGEST_STATEMENT]
+    hinted = list(_hinted(definition, looked_in))
+    unread = len(unreadable) + len(hinted_from) - len(looked_in)
     if definition.several is Several.FIRST:
         stated = stated[:1]
     differs = len({held.reading for held in (*stated, *hinted)}) > 1
-    if differs or (unreadable and not stated and definition.assumed):
+    if differs or (unread and not stated and definition.assumed):
         return Verdict(None, ambiguous=True, unreadable=unreadable)
     chosen = next(iter((*stated, *hinted)), None) or _default(definition)
     return Verdict(chosen, unreadable=unreadable)
@@ -109,8 +112,9 @@ def _read(
 
 def normalised(statement: Statement, definition: AttributeDefinition) -> Reading | None:
     """What the definition's normaliser reads; raises `Unreadable`, for what is far too long as well."""
-    if len(statement.text) > LONGEST and definition.normaliser not in _OF_ANY_LENGTH:
-        raise Unreadable(f"longer than {LONGEST} characters")
+    longest = LONGEST_STATEMENT if definition.normaliser in _LONGER else LONGEST
+    if len(statement.text) > longest:
+        raise Unreadable(f"longer than {longest} characters")
     return NORMALISERS[definition.normaliser](statement, definition)
 
 

@@ -11,6 +11,9 @@ from prw_resolver.vocabulary.definitions import AttributeDefinition
 
 _SPACE = re.compile(r"\s+")
 
+LONGEST_STATEMENT = 20_000
+"""What is longer is unreadable, whatever it is about, and is kept only in part."""
+
 LONGEST = 2_000
 """A statement of anything but a text or an address says nothing in more characters than these."""
 

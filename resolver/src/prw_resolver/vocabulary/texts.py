@@ -8,20 +8,25 @@ from urllib.parse import urljoin, urlsplit
 from prw_resolver.vocabulary.definitions import AttributeDefinition
 from prw_resolver.vocabulary.statement import Reading, Statement, Unreadable, fold, says_nothing
 
-_LONGEST = 20_000
-_MOST = 5 * _LONGEST
+_LONGEST = 500
+_LONGEST_DESCRIPTION = 20_000
+_MOST = 5 * _LONGEST_DESCRIPTION
 _LONGEST_ADDRESS = 2_048
 _MARKUP = re.compile(r"<[a-zA-Z/!][^<>]*>")
 
 
 def text(statement: Statement, definition: AttributeDefinition) -> Reading | None:
-    """The text with its white space folded and tags taken out, at most 20,000 characters."""
+    """The text with its white space folded and tags taken out: 500 characters, of a description 20,000.
+
+    Lists of cases and of items are answered in one message, which no shop's title may burst.
+    """
+    longest = _LONGEST_DESCRIPTION if definition.key == "core:description" else _LONGEST
     # cut before it is folded: to put combining marks in order takes time that grows with their square
-    bare = " ".join(_MARKUP.sub(" ", statement.text[:_MOST]).split())[:_LONGEST]
+    bare = " ".join(_MARKUP.sub(" ", statement.text[:_MOST]).split())[:longest]
     folded = fold(bare)
     if says_nothing(folded, definition):
         return None
-    return Reading(folded[:_LONGEST])
+    return Reading(folded[:longest])
 
 
 def url(statement: Statement, definition: AttributeDefinition) -> Reading | None:
