@@ -57,10 +57,14 @@ def seed() -> int:
 
 
 def choose(program: str, count: int, most_hits: int, choice: random.Random) -> tuple[str, ...]:
-    """So many kills of a program: each point once before any comes again, at the first to the `most_hits`-th hit."""
+    """So many kills of a program, each at the first to the `most_hits`-th hit of a point, no point again before all.
+
+    In the order of the rooms along the walk, since what has come in cannot be killed on its way in.
+    """
     known = points(program)
     rounds = [choice.sample(known, len(known)) for _ in range(-(-count // len(known)))]
     named = [point for one in rounds for point in one][:count]
+    named.sort(key=lambda point: list(_RUNS_IN).index(point.partition(".")[0]))
     return tuple(f"{point}=kill@{choice.randint(1, most_hits)}" for point in named)
 
 
