@@ -176,6 +176,32 @@ def test_what_no_rule_may_look_at_is_a_case(change: dict[str, object], reason: s
     assert asked(verdict) == (CaseKind.IDENTITY_MAPPING, reason)
 
 
+def test_a_key_that_rests_on_a_hint_is_a_question() -> None:
+    """A title that speaks of two pieces is enough to doubt the default, and too little to decide by."""
+    subject = stated(core__pack_quantity="2")
+    hinted = with_basis(subject, "core:pack_quantity", Basis.HINT)
+    verdict = decide(hinted, known(VOCABULARY, (subject, item_of(subject))))
+    assert asked(verdict) == (CaseKind.IDENTITY_MAPPING, "hinted:core:pack_quantity")
+    assert isinstance(verdict, Question)
+    assert [held.item_id for held in verdict.candidates] == [item_of(subject).item_id]
+
+
+def test_a_hint_of_what_makes_no_key_decides_nothing() -> None:
+    """A capacity that only the title states does not keep a rule from accepting."""
+    subject = stated(storage__capacity="1000000000000")
+    hinted = with_basis(subject, "storage:capacity", Basis.HINT)
+    assert isinstance(decide(hinted, known(VOCABULARY, (subject, item_of(subject)))), Accept)
+
+
+def with_basis(subject: NormalisedRecord, attribute: str, basis: Basis) -> NormalisedRecord:
+    """The record with that value resting on something else."""
+    values = tuple(
+        replace(held, basis=basis) if held.attribute == attribute else held
+        for held in subject.values
+    )
+    return replace(subject, values=values)
+
+
 @pytest.mark.parametrize("where", ["value", "merchant"])
 def test_what_a_model_claimed_is_never_accepted_by_rule(where: str) -> None:
     """Every claim used has the origin adapter, the merchant's too."""
@@ -295,13 +321,7 @@ def test_the_same_question_is_not_put_twice() -> None:
 def test_a_hint_and_a_statement_make_the_same_key() -> None:
     """What counts is the value, not where on the page it stood."""
     spoken = stated(core__pack_quantity="2")
-    hinted = replace(
-        spoken,
-        values=tuple(
-            replace(held, basis=Basis.HINT) if held.attribute == "core:pack_quantity" else held
-            for held in spoken.values
-        ),
-    )
+    hinted = with_basis(spoken, "core:pack_quantity", Basis.HINT)
     assert [key.identity_hash for key in spoken.keys] == [key.identity_hash for key in hinted.keys]
     assert Value("core:gtin", 1, GTIN, "", Basis.STATED, None) in {
         replace(held, quote=None) for held in spoken.values

@@ -13,7 +13,7 @@ import pytest
 from prw_base.server.postgres import Cluster
 from prw_examples.demo.audit.model import Listing
 from prw_examples.street import Street, load_catalogue, load_truth
-from prw_examples.street.truth import Expect, Outcome, Reason, TrueListing
+from prw_examples.street.truth import Expect, Outcome
 from prw_sdk.spool import model as spool
 from tests.support.doctored import Doctored
 from tests.support.endstate import EndState, end_state
@@ -76,9 +76,9 @@ def test_every_page_of_the_street_ends_as_it_should(
 
 
 def test_every_listing_ends_as_the_truth_file_says(undisturbed: Undisturbed) -> None:
-    """Accepted by rule, or asked of a person; a title's hint alone may go either way, but never elsewhere."""
+    """Accepted by rule, or asked of a person."""
     ends = {true.id: _end(undisturbed.listings.get(true.id)) for true in TRUTH.listings}
-    assert ends == {true.id: _expected(true, ends[true.id]) for true in TRUTH.listings}
+    assert ends == {true.id: true.outcome for true in TRUTH.listings}
 
 
 def _end(listing: Listing | None) -> str:
@@ -87,12 +87,6 @@ def _end(listing: Listing | None) -> str:
     if listing.has_open_case:
         return "mapped and asked" if listing.items else Outcome.CASE
     return Outcome.ACCEPT if listing.by_rule and listing.public else "not public"
-
-
-def _expected(true: TrueListing, end: str) -> str:
-    if true.reason is Reason.HINT_ONLY and end in {Outcome.ACCEPT, Outcome.CASE}:
-        return end
-    return true.outcome
 
 
 def test_the_same_article_is_one_item_and_near_misses_are_apart(undisturbed: Undisturbed) -> None:
@@ -106,15 +100,15 @@ def test_the_same_article_is_one_item_and_near_misses_are_apart(undisturbed: Und
     made = [item for items in products.values() for item in items]
     assert len(made) == len(set(made)) == len(undisturbed.state.items)
     pairs = undisturbed.figures.pairs
-    assert pairs.same >= 55
-    assert pairs.different >= 190
+    assert pairs.same >= 50
+    assert pairs.different >= 180
     assert (pairs.split_same, pairs.merged_near_misses) == (0, 0)
 
 
 def test_every_accepted_fact_leads_back_to_its_bytes(undisturbed: Undisturbed) -> None:
     """INV-05: each revision's quotes stand in the stored bytes where their locators say."""
     assert undisturbed.figures.untraceable_facts == 0
-    assert undisturbed.figures.positions > 200
+    assert undisturbed.figures.positions > 180
 
 
 def test_every_accepted_item_is_public_and_nothing_else(undisturbed: Undisturbed) -> None:

@@ -3,7 +3,8 @@
 Accepted by rule is a record of which every key is owned by one and the same active item, or one is and the others are
 owned by none; which contradicts that item in nothing; and every claim of which was made by an adapter. Its new keys
 are added to the item. A record none of whose keys is owned makes a new item only where its source is trusted to
-introduce items. Everything else is a question for a person.
+introduce items. What only a hint in another claim says, such as a pack size in a title, is no ground for a rule.
+Everything else is a question for a person.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from prw_resolver.review.model import (
 )
 from prw_resolver.stream.model import Action
 from prw_resolver.vocabulary.definitions import Vocabulary
-from prw_resolver.vocabulary.model import IdentityKey, NormalisedRecord, Quote
+from prw_resolver.vocabulary.model import Basis, IdentityKey, NormalisedRecord, Quote
 from prw_sdk.evidence import Origin
 
 RULE = "identity@1"
@@ -111,7 +112,15 @@ def _unfit(record: NormalisedRecord) -> str | None:
         return f"ambiguous:{record.ambiguous[0]}"
     if not record.keys:
         return "no_identity_key"
-    return None
+    hinted = _hinted(record)
+    return None if hinted is None else f"hinted:{hinted}"
+
+
+def _hinted(record: NormalisedRecord) -> str | None:
+    """The attribute of a key that only a hint speaks for: enough to doubt the default, too little to decide by."""
+    telling = {attribute for key in record.keys for attribute in key.attributes}
+    guessed = (value.attribute for value in record.values if value.basis is Basis.HINT)
+    return next((attribute for attribute in guessed if attribute in telling), None)
 
 
 def _quotes(record: NormalisedRecord) -> Iterator[Quote]:
