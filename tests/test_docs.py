@@ -47,7 +47,23 @@ def blocks() -> list[Block]:
     ]
 
 
-SHELL = [block for block in blocks() if block.language == "sh" and block.mark != "demo"]
+def scripts() -> list[Block]:
+    """The shell blocks that run by themselves; those of one page marked ``walk`` are one script."""
+    shell = [block for block in blocks() if block.language == "sh"]
+    alone = [block for block in shell if block.mark not in {"demo", "walk"}]
+    walks = [
+        Block(
+            page,
+            "sh",
+            "walk",
+            "".join(held.code for held in shell if (held.page, held.mark) == (page, "walk")),
+        )
+        for page in PAGES
+    ]
+    return [*alone, *(walk for walk in walks if walk.code)]
+
+
+SHELL = scripts()
 PYTHON = [block for block in blocks() if block.language == "python"]
 
 
