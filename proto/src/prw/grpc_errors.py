@@ -32,6 +32,8 @@ _BY_STATUS = {
     grpc.StatusCode.INVALID_ARGUMENT: Code.VALIDATION_FAILED,
     # Only the transport's message limit answers so without our ErrorInfo.
     grpc.StatusCode.RESOURCE_EXHAUSTED: Code.VALIDATION_FAILED,
+    # Ours carries ErrorInfo; without it the transport broke off, as where a peer ends a stream that is being written.
+    grpc.StatusCode.INTERNAL: Code.UNAVAILABLE,
 }
 
 
