@@ -16,6 +16,7 @@ PROJECTED = (
     "public_item",
     "public_attribute",
     "released_listing",
+    "released_mapping",
     "public_listing",
 )
 GUARDED = (

@@ -11,7 +11,16 @@ from prw_product.apply.service import Applier
 from prw_product.serve.model import ItemQuery
 from prw_product.serve.service import Catalogue
 from tests.product import looking
-from tests.product.events import deliveries, history, item, mapping, merchant, price, release
+from tests.product.events import (
+    change,
+    deliveries,
+    history,
+    item,
+    mapping,
+    merchant,
+    price,
+    release,
+)
 
 
 async def _public(catalogue: Catalogue) -> dict[str, list[str]]:
@@ -45,6 +54,19 @@ async def test_a_remap_stays_private_until_a_release_is_applied(
     assert await _public(catalogue) == {"itm_1": [], "itm_2": ["as remapped"]}
     await applier.apply(deliveries(made[6:]))
     assert await _public(catalogue) == {"itm_1": [], "itm_2": ["as remapped"]}
+
+
+async def test_a_listing_never_goes_back_to_whose_it_was(
+    applier: Applier, catalogue: Catalogue
+) -> None:
+    """Released under another item and dropped there, it is gone, though the first still names it."""
+    gone = mapping("lst_1", "itm_2", revision=3)
+    gone.listing_mapping.status = pb.MAPPING_STATUS_RETRACTED
+    made = [*_REMAP, change(7, gone), change(8, release("itm_2", {}, revision=2))]
+    await applier.apply(deliveries([*made[:5], *made[6:]]))
+    assert await _public(catalogue) == {"itm_1": ["old"], "itm_2": []}
+    await applier.apply(deliveries([made[5]]))
+    assert await _public(catalogue) == {"itm_1": [], "itm_2": []}
 
 
 _REMAP = history(

@@ -26,7 +26,8 @@ async def project(
     """Fold ``applied`` into the tables that the transaction has entered; releases come last.
 
     Of ``stale`` only the states by revision are kept: a release may name the very revision that a
-    newer one has overtaken. Raises psycopg.DataError or IntegrityError for what does not fit.
+    newer one has overtaken; and a release that was overtaken has named its mappings all the same.
+    Raises psycopg.DataError or IntegrityError for what does not fit.
     """
     by_revision = [*applied, *stale]
     newest = _newest(applied)
@@ -37,7 +38,11 @@ async def project(
     await _put(conn, scope, "put_sources", _of(newest, Source), _sources)
     await _put(conn, scope, "put_inventory", _of(newest, Inventory), _inventory)
     await _put(conn, scope, "put_applied", [(e.revision, e.key) for e in newest], _revisions)
-    await publish(conn, scope, [release for _, release in _of(newest, Release)])
+    releases = [release for _, release in _of(newest, Release)]
+    newest_at = {release.position for release in releases}
+    seen = [release for _, release in _of(by_revision, Release)]
+    overtaken = [release for release in seen if release.position not in newest_at]
+    await publish(conn, scope, releases, overtaken)
 
 
 def _newest(applied: Sequence[Event]) -> list[Event]:

@@ -157,6 +157,16 @@ begin
     execute format(
         'create index on %I.public_attribute '
         '(tenant_id, catalog_id, attribute_key, value, unit, item_id)', place);
+    -- The newest mapping revision at which any release, overtaken ones included, has named a
+    -- listing: what once went public never goes back to what it was before.
+    execute format($ddl$
+        create table %I.released_mapping (
+            tenant_id text not null,
+            catalog_id text not null,
+            listing_id text not null,
+            mapping_revision bigint not null,
+            primary key (tenant_id, catalog_id, listing_id)
+        )$ddl$, place);
     -- Every item's newest release names its listings; of two that name one listing,
     -- public_listing has the one with the greater mapping revision.
     execute format($ddl$
@@ -215,7 +225,7 @@ begin
         execute format('grant select, insert on %s to product_app', made::regclass);
     end loop;
     execute format('grant update on %1$I.applied_revision, %1$I.merchant, %1$I.source, '
-        '%1$I.inventory, %1$I.public_item to product_app', place);
+        '%1$I.inventory, %1$I.public_item, %1$I.released_mapping to product_app', place);
     execute format('grant delete on %1$I.public_attribute, %1$I.released_listing, '
         '%1$I.public_listing to product_app', place);
 end

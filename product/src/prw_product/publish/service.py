@@ -12,16 +12,22 @@ from prw_product.publish.model import Generation, Release
 FIRST_GENERATION = 1
 
 
-async def publish(conn: Connection, scope: Scope, releases: Sequence[Release]) -> None:
+async def publish(
+    conn: Connection, scope: Scope, releases: Sequence[Release], overtaken: Sequence[Release]
+) -> None:
     """Make ``releases`` public: release pointers and listings' owners, in the caller's transaction.
 
     The transaction has entered its generation; at most one release an item, each the newest. The
     mapping states that they name are stored, or their listings stay private (if_product_query).
+    Of ``overtaken`` releases only this counts: a listing that one of them named never goes back to
+    an older mapping, whatever another item's release still says.
     """
-    if not releases:
+    if not releases and not overtaken:
         return
-    await store.put_public_items(conn, scope, releases)
-    touched = await store.replace_released_listings(conn, scope, releases)
+    touched = await store.raise_released_mappings(conn, scope, [*releases, *overtaken])
+    if releases:
+        await store.put_public_items(conn, scope, releases)
+        touched |= await store.replace_released_listings(conn, scope, releases)
     await store.assign_listings(conn, scope, touched)
 
 

@@ -95,6 +95,19 @@ async def replace_released_listings(
     return {str(row["listing_id"]) for row in former} | set(named)
 
 
+async def raise_released_mappings(
+    conn: Connection, scope: Scope, releases: Sequence[Release]
+) -> set[str]:
+    """Note the mapping revisions that these releases name; returns their listings."""
+    named = [listing for release in releases for listing in release.listings]
+    values = {
+        "listings": [listing.listing_id for listing in named],
+        "revisions": [listing.mapping_revision for listing in named],
+    }
+    await _SQL.run(conn, "raise_released_mappings", **scope.ids, **values)
+    return {listing.listing_id for listing in named}
+
+
 async def assign_listings(conn: Connection, scope: Scope, listings: set[str]) -> None:
     """Give each listing its one public owner anew."""
     values = {**scope.ids, "listings": sorted(listings)}

@@ -73,15 +73,25 @@ select %(tenant_id)s, %(catalog_id)s, given.*
 from unnest(%(items)s::text[], %(listings)s::text[], %(revisions)s::bigint[],
     %(positions)s::bigint[]) as given;
 
+-- name: raise_released_mappings
+-- Note the newest mapping revision at which a release has named each listing.
+insert into released_mapping (tenant_id, catalog_id, listing_id, mapping_revision)
+select %(tenant_id)s, %(catalog_id)s, given.listing_id, max(given.revision)
+from unnest(%(listings)s::text[], %(revisions)s::bigint[]) as given (listing_id, revision)
+group by given.listing_id
+on conflict (tenant_id, catalog_id, listing_id) do update set
+    mapping_revision = excluded.mapping_revision
+where excluded.mapping_revision > released_mapping.mapping_revision;
+
 -- name: delete_public_listings
 -- Take listings from whoever owns them publicly.
 delete from public_listing
 where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and listing_id = any(%(listings)s);
 
 -- name: assign_public_listings
--- Give each listing to the release that names it at the greatest mapping revision, the later one
--- of two equals, with the mapping's state at that very revision. A function of the newest releases
--- alone, so that the order of arrival changes nothing.
+-- Give each listing to the release that names it at the greatest mapping revision that was ever
+-- released, the later one of two equals, with the mapping's state at that very revision. A function
+-- of the processed releases alone, so that the order of arrival changes nothing.
 insert into public_listing (tenant_id, catalog_id, listing_id, item_id, mapping_revision,
     merchant_id, url, title)
 select %(tenant_id)s, %(catalog_id)s, mapping.listing_id, owner.item_id, mapping.revision,
@@ -93,6 +103,10 @@ from (
         and listing_id = any(%(listings)s)
     order by listing_id, mapping_revision desc, release_position desc
 ) as owner
+join released_mapping as newest
+    on newest.tenant_id = %(tenant_id)s and newest.catalog_id = %(catalog_id)s
+    and newest.listing_id = owner.listing_id
+    and newest.mapping_revision = owner.mapping_revision
 join mapping_revision as mapping
     on mapping.tenant_id = %(tenant_id)s and mapping.catalog_id = %(catalog_id)s
     and mapping.listing_id = owner.listing_id and mapping.revision = owner.mapping_revision
