@@ -33,7 +33,7 @@ from prw_resolver.bootstrap import build_issuer
 from prw_resolver.settings import ResolverSettings
 from prw_resolver.vocabulary import service as vocabulary
 from prw_sdk.spool.folder import Spool
-from prw_sdk.uplink.send import capture_message
+from prw_sdk.uplink.messages import capture_message
 from tests.resolver.collecting import Caller, digest
 from tests.support.contract import Answer, ask, methods
 from tests.support.programs import Program

@@ -18,24 +18,25 @@ import typer
 
 from prw.errors import PrwError
 from prw_base import logs
-from prw_base.cli import FAILED, INTERRUPTED, USAGE, describe, exit_status
+from prw_base.cli import FAILED, INTERRUPTED, NOT_AUTHORISED, USAGE, describe, exit_status
 from prw_base.options import JsonOption
 from prw_base.tables import print_table
 from prw_sdk import plugins
 from prw_sdk.cli import records as reading
-from prw_sdk.cli.run import RunResult, push, run_local, run_sending
+from prw_sdk.cli.run import RunResult, ask_receipts, push, run_local, run_sending
 from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable, load
+from prw_sdk.cli.status import COLUMNS, look
 from prw_sdk.cli.view import SUMMARY, Tally, showing, summary_row
 from prw_sdk.report import Event, Watch
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import CaptureState, Item, Outcome
 from prw_sdk.spool.sqlite import SpoolUnusable
+from prw_sdk.uplink import Drained
 
 P = ParamSpec("P")
 
 _EPILOG = (
     "Exit status: 0 done; 1 done, but something was put off, set aside or refused (see `status`); "
-    "2 wrong usage or settings; 3 the resolver is not available, captures wait in the spool; "
+    "2 wrong usage, settings or spool; 3 the resolver is not available, captures wait in the spool; "
     "4 the resolver denies this collector; 130 interrupted, run again to resume."
 )
 
@@ -146,6 +147,7 @@ def _both(first: Watch, second: Watch) -> Watch:
 def _conclude(result: RunResult, tally: Tally, json: bool) -> None:
     rows = [summary_row(report, tally.submitted[report.source_id]) for report in result.sources]
     print_table("Run", SUMMARY, rows, json)
+    _exit_if_denied(result.drained)
     if result.refused is not None:
         typer.echo(describe(result.refused), err=True)
         raise typer.Exit(exit_status(result.refused))
@@ -171,8 +173,16 @@ def push_(
         drained = asyncio.run(push(spool, settings.resolver.to_address(), watch))
     row = (str(folder), before, drained.submitted, drained.refused)
     print_table("Push", ("spool", "captures", "submitted", "refused"), [row], json)
+    _exit_if_denied(drained)
     if drained.refused:
         raise typer.Exit(FAILED)
+
+
+def _exit_if_denied(drained: Drained) -> None:
+    for error in drained.denied.values():
+        typer.echo(describe(error), err=True)
+    if drained.denied:
+        raise typer.Exit(NOT_AUTHORISED)
 
 
 @app.command()
@@ -199,40 +209,39 @@ def records(folder: Folder, source: OneSource = None, json: JsonOption = False) 
 
 @app.command()
 @_command
-def status(folder: Folder, json: JsonOption = False) -> None:
-    """Show what became of every item of the spool DIR, and how far its captures have come."""
+def status(
+    folder: Folder,
+    config: Config = DEFAULT_CONFIG,
+    receipts: Annotated[
+        bool,
+        typer.Option(
+            "--receipts", help="Ask the resolver what became of what was sent (needs --config)."
+        ),
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read every kept byte, to find damaged files.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show what became of every item of the spool DIR, and how far its captures have come.
+
+    Captures whose bytes are missing or cut short are counted as damaged, and end the command with status 1.
+    """
     with _opened(Spool.existing(folder)) as spool:
-        outcomes, states = spool.ledger.outcomes(), spool.ledger.states()
-        troubled = spool.ledger.troubled()
-    columns = ("source", *(one.value for one in Outcome), *(one.value for one in CaptureState))
-    rows = [
-        (
-            source,
-            *(outcomes.get((source, one), 0) for one in Outcome),
-            *(states.get((source, one), 0) for one in CaptureState),
-        )
-        for source in sorted({source for source, _ in (*outcomes, *states)})
-    ]
-    print_table("Spool", columns, rows, json)
-    if troubled and not json:
-        _print_troubled(troubled)
+        if receipts:
+            _ask_receipts(load(config), config, spool)
+        standing = look(spool, verify)
+    print_table("Spool", COLUMNS, standing.rows(), json)
+    if not json:
+        standing.print_troubles()
+    if standing.damages:
+        raise typer.Exit(FAILED)
 
 
-def _print_troubled(items: list[Item]) -> None:
-    columns = ("source", "item", "outcome", "code", "attempts", "retry_at", "error")
-    rows = [
-        (
-            item.key.source_id,
-            item.key.native_id,
-            item.verdict.outcome.value,
-            item.verdict.code,
-            item.verdict.attempts,
-            item.verdict.retry_at,
-            item.verdict.error,
-        )
-        for item in items
-    ]
-    print_table("Put off and set aside (`prw collect retry` gives another chance)", columns, rows)
+def _ask_receipts(settings: CollectorSettings, config: Path, spool: Spool) -> None:
+    if settings.resolver is None:
+        raise SettingsUnusable(f"{config}: resolver: give its address")
+    asyncio.run(ask_receipts(spool, settings.resolver.to_address()))
 
 
 @app.command()

@@ -5,6 +5,7 @@ Every error names the field and says what to write.
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import tomllib
 from collections.abc import Callable, Mapping
@@ -26,9 +27,8 @@ from prw_sdk.fetch.http import FetchLimits, NetConfig
 from prw_sdk.fetch.polite import Politeness, user_agent
 from prw_sdk.fetch.retry import RetryPolicy
 from prw_sdk.plugins import Plugins, UnknownAdapter
+from prw_sdk.spool.model import LOCAL_TENANT
 from prw_sdk.uplink.address import ResolverAddress
-
-LOCAL_TENANT = "local"
 
 
 class SettingsUnusable(Exception):
@@ -154,7 +154,7 @@ class SourceSection(_Section):
     def _endpoints(cls, value: Mapping[str, str]) -> Mapping[str, str]:
         for name, address in value.items():
             endpoint(name)
-            endpoint(address)
+            _must_be_address(address)
         return value
 
     def rules(self) -> AddressRules:
@@ -293,6 +293,14 @@ def endpoint(text: str) -> Endpoint:
     if not host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise ValueError(f"{text!r} is not host:port")
     return host.strip("[]").lower(), int(port)
+
+
+def _must_be_address(text: str) -> None:
+    host, _ = endpoint(text)
+    try:
+        ipaddress.ip_address(host)
+    except ValueError as name:
+        raise ValueError(f"{text!r} is not address:port; resolve leads to an IP address") from name
 
 
 def _secret(value: str, field: str) -> str:

@@ -137,7 +137,9 @@ class Attempt:
     ) -> Settlement:
         wait = None if failed is None else failed.retry_after
         verdict = Verdict(Outcome.RETRY_AT, code, sanitised(error))
-        return Settlement(after_failure(verdict, earlier, self.budget, wait, self.clock()))
+        asked = failed is None or not failed.outcome.is_of_host
+        now = self.clock()
+        return Settlement(after_failure(verdict, earlier, self.budget, wait, now, asked=asked))
 
     def _absent(self, capture: Capture, failed: FetchFailed, earlier: Verdict | None) -> Settlement:
         print_ = codec.fingerprint(capture)
@@ -153,10 +155,12 @@ class Attempt:
         return Settlement(verdict, kept)
 
     def _keep(self, capture: Capture, print_: str, earlier: Verdict | None) -> NewCapture | None:
-        if earlier is not None and earlier.fingerprint == print_:
-            return None
-        for part in capture.parts:
+        known = earlier is not None and earlier.fingerprint == print_
+        # bytes that are known are put all the same, which mends a file that was damaged meanwhile
+        for part in () if known and capture.presence is Presence.ABSENT else capture.parts:
             self.blobs.put(part.body)
+        if known:
+            return None
         fault("collect.after_blob")
         return NewCapture(capture.captured_at, codec.encode(capture))
 

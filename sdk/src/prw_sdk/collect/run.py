@@ -30,7 +30,7 @@ from prw_sdk.fetch.http import HttpNet, NetConfig
 from prw_sdk.fetch.outcome import FetchFailed
 from prw_sdk.fetch.polite import HostGates, Politeness
 from prw_sdk.report import Event, EventKind, Failure, SourceReport, Watch, unwatched
-from prw_sdk.spool.folder import Spool
+from prw_sdk.spool.folder import Spool, TurnGivenUp
 from prw_sdk.spool.model import (
     NEVER_SETTLED,
     CheckpointKey,
@@ -133,8 +133,14 @@ class SourceRun:
 
     async def go(self, net: HttpNet) -> SourceReport:
         """Run the source to its end, to a failure of its plan, or until it is stopped."""
+        try:
+            return await self._in_turn(net)
+        except TurnGivenUp:
+            return SourceReport(self.job.source.source_id, 0, stopped=True)
+
+    async def _in_turn(self, net: HttpNet) -> SourceReport:
         tenant, source_id, ledger = self.job.tenant, self.job.source.source_id, self._spool.ledger
-        async with self._spool.turn(tenant, source_id, self._say_waiting) as waited:
+        async with self._spool.turn(tenant, source_id, self._say_waiting, self._stop) as waited:
             if waited and not ledger.is_unfinished(tenant, source_id):
                 return self._joined()
             run = ledger.begin_run(tenant, source_id, self._clock())

@@ -38,9 +38,10 @@ class PrivateAddress(Exception):
     """A name leads to an address that is not public, and the source's settings do not allow it."""
 
     def __init__(self, host: str, port: int, address: str) -> None:
+        name = _name(host, port)
         super().__init__(
-            f"{host}:{port} leads to {address}, which is not a public address; "
-            f'add "{host}:{port}" to the source\'s allow_private if that is meant'
+            f"{name} leads to {address}, which is not a public address; "
+            f'add "{name}" to the source\'s allow_private if that is meant'
         )
         self.host = host
         self.port = port
@@ -51,7 +52,8 @@ class PrivateAddress(Exception):
 class AddressRules:
     """What a source's settings say about addresses.
 
-    `allow_private` holds names (``host`` or ``host:port``) that may lead to addresses that are not public.
+    `allow_private` holds names (``host`` or ``host:port``, an IPv6 address in brackets) that may lead to addresses
+    that are not public.
     `resolve` maps (host, port) to the address and port to connect to instead, as curl's ``--resolve`` does; it
     allows nothing by itself.
     """
@@ -61,7 +63,14 @@ class AddressRules:
 
     def allows(self, host: str, port: int) -> bool:
         """Whether that name may lead to an address that is not public."""
-        return host in self.allow_private or f"{host}:{port}" in self.allow_private
+        names = {host, _name(host), _name(host, port)}
+        return not names.isdisjoint(self.allow_private)
+
+
+def _name(host: str, port: int | None = None) -> str:
+    """A host as settings write it: an IPv6 address in brackets."""
+    written = f"[{host}]" if ":" in host else host
+    return written if port is None else f"{written}:{port}"
 
 
 def is_public(address: IPAddress) -> bool:

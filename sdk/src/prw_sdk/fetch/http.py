@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from http.cookiejar import CookieJar, DefaultCookiePolicy
 from types import MappingProxyType
 from typing import TypeVar
@@ -20,7 +21,7 @@ from prw_sdk.evidence import Part
 from prw_sdk.fetch import body, charset
 from prw_sdk.fetch.guard import AddressRules, Guard, PrivateAddress, Resolve, system_resolve
 from prw_sdk.fetch.outcome import FetchFailed, Outcome, Recovery, of_status
-from prw_sdk.fetch.polite import HostGates, Robots, RobotsAnswer
+from prw_sdk.fetch.polite import HostBusy, HostGates, Robots, RobotsAnswer
 from prw_sdk.fetch.redact import Redactor
 from prw_sdk.fetch.retry import Backoff, RetryPolicy, retry_after
 from prw_sdk.fetch.transport import GuardedTransport
@@ -160,7 +161,7 @@ class HttpNet:
 
     async def _exchange(self, url: str, accept: str | None, budget: _Budget) -> _Answer:
         target = self._checked_url(url)
-        async with self._gates.turn(target.netloc.decode("ascii")):
+        async with self._turn(_host(target), url):
             start = time.monotonic()
             try:
                 async with asyncio.timeout(max(budget.left, 0.001)):
@@ -177,6 +178,20 @@ class HttpNet:
                 raise self._failed(bad.outcome, bad.message, url) from bad
             finally:
                 budget.spend_since(start)
+
+    @asynccontextmanager
+    async def _turn(self, host: str, url: str) -> AsyncIterator[None]:
+        async with AsyncExitStack() as held:
+            try:
+                await held.enter_async_context(self._gates.turn(host, self._config.retry.patience))
+            except HostBusy as busy:
+                raise FetchFailed(
+                    Outcome.HOST_BUSY,
+                    str(busy),
+                    url=self._redact.url(url),
+                    retry_after=timedelta(seconds=busy.seconds),
+                ) from busy
+            yield
 
     async def _send(self, target: httpx.URL, accept: str | None) -> _Answer:
         headers = dict(self._config.credentials.get(target.host, {}))
@@ -212,12 +227,16 @@ class HttpNet:
     def _bad_status(
         self, outcome: Outcome, answer: _Answer, asked: str, part: Part | None = None
     ) -> FetchFailed:
+        wait = retry_after(answer.headers.get("retry-after"), answer.fetched_at)
+        if wait is not None and outcome.recovery is Recovery.RETRY:
+            # what one page was told holds for every page of its host
+            self._gates.pause(_host(httpx.URL(answer.url)), wait.total_seconds())
         return FetchFailed(
             outcome,
             f"the source answered {answer.status}",
             url=self._redact.url(asked),
             status=answer.status,
-            retry_after=retry_after(answer.headers.get("retry-after"), answer.fetched_at),
+            retry_after=wait,
             part=part,
         )
 
@@ -272,6 +291,10 @@ class HttpNet:
         if outcome is not None and outcome.recovery is Recovery.RETRY:
             raise self._bad_status(outcome, answer, answer.url)
         return RobotsAnswer(answer.status, answer.body)
+
+
+def _host(url: httpx.URL) -> str:
+    return url.netloc.decode("ascii")
 
 
 def _whole(url: str) -> str:

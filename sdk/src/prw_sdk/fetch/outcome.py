@@ -34,6 +34,7 @@ class Outcome(StrEnum):
     TOO_MANY_REDIRECTS = "too_many_redirects"
     REFUSED = "refused"
     RATE_LIMITED = "rate_limited"
+    HOST_BUSY = "host_busy"
     UPSTREAM = "upstream"
     TIMEOUT = "timeout"
     NETWORK = "network"
@@ -46,6 +47,11 @@ class Outcome(StrEnum):
         """What this ending allows next (`if_source_fetch`: never retry a 4xx but 408 and 429)."""
         return _RECOVERY[self]
 
+    @property
+    def is_of_host(self) -> bool:
+        """Whether the target was not even asked for, since its host is not to be asked now."""
+        return self in (Outcome.HOST_BUSY, Outcome.ROBOTS_UNREACHABLE)
+
 
 _RECOVERY = {
     Outcome.NOT_FOUND: Recovery.ABSENT,
@@ -57,6 +63,7 @@ _RECOVERY = {
     Outcome.TOO_MANY_REDIRECTS: Recovery.REJECTED,
     Outcome.REFUSED: Recovery.REJECTED,
     Outcome.RATE_LIMITED: Recovery.RETRY,
+    Outcome.HOST_BUSY: Recovery.LATER,
     Outcome.UPSTREAM: Recovery.RETRY,
     Outcome.TIMEOUT: Recovery.RETRY,
     Outcome.NETWORK: Recovery.RETRY,

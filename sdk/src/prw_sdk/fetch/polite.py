@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -37,11 +39,26 @@ class _Gate:
         self.interval = 1.0 / manners.rate_per_second
         self.limiter = AsyncLimiter(1, self.interval)
         self.at_once = asyncio.Semaphore(manners.concurrency)
+        self.closed_until = 0.0
 
     def slow_down(self, seconds: float) -> None:
         if seconds > self.interval:
             self.interval = seconds
             self.limiter = AsyncLimiter(1, seconds)
+
+    async def reopened(self, patience: float) -> None:
+        while (left := self.closed_until - time.monotonic()) > 0:
+            if left > patience:
+                raise HostBusy(left)
+            await asyncio.sleep(left)
+
+
+class HostBusy(Exception):
+    """A host has asked for a longer pause than the caller is ready to wait; `seconds` of it are left."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the host asked for a pause; {seconds:.0f} s of it are left")
+        self.seconds = seconds
 
 
 class HostGates:
@@ -58,11 +75,20 @@ class HostGates:
         """Space requests to that host by its own crawl delay, where that is longer than ours."""
         self._gate(host).slow_down(min(seconds, self._manners.max_crawl_delay))
 
+    def pause(self, host: str, seconds: float) -> None:
+        """Ask that host nothing for so long, whichever of its pages said so."""
+        gate = self._gate(host)
+        gate.closed_until = max(gate.closed_until, time.monotonic() + seconds)
+
     @asynccontextmanager
-    async def turn(self, host: str) -> AsyncIterator[None]:
-        """Wait for a turn at that host, and hold one of its places."""
+    async def turn(self, host: str, patience: float = math.inf) -> AsyncIterator[None]:
+        """Wait for a turn at that host, and hold one of its places.
+
+        Raises `HostBusy` where the host has asked for a pause of more than `patience` seconds.
+        """
         gate = self._gate(host)
         async with gate.at_once:
+            await gate.reopened(patience)
             await gate.limiter.acquire()
             yield
 

@@ -25,21 +25,24 @@ class Blobs:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
 
     def path(self, sha256: str) -> Path:
         """Where those bytes are kept."""
         return self._folder / sha256[:2] / sha256
 
     def put(self, body: bytes) -> str:
-        """Keep the bytes durably and return their SHA-256; keeping them twice is harmless.
+        """Keep the bytes durably and return their SHA-256; keeping them twice is harmless, and mends a damaged file.
 
         Raises `SpoolUnusable` where the disk refuses.
         """
         sha256 = hashlib.sha256(body).hexdigest()
         path = self.path(sha256)
         try:
-            if not self._is_whole(path, len(body)):
+            if self._holds(path, body):
+                # whoever wrote it may have been killed before the name was durable
+                sync_folder(path.parent)
+            else:
                 self._write(path, body)
         except OSError as refused:
             raise SpoolUnusable(
@@ -52,17 +55,29 @@ class Blobs:
         """The bytes; raises `BlobMissing`, or `BlobDamaged` when they are not what the name says."""
         try:
             body = self.path(sha256).read_bytes()
-        except FileNotFoundError as missing:
-            raise BlobMissing(sha256) from missing
+        except OSError as missing:
+            raise BlobMissing(f"{self.path(sha256)}: {missing.strerror}") from missing
         if hashlib.sha256(body).hexdigest() != sha256:
             raise BlobDamaged(f"{self.path(sha256)} does not hold the bytes that its name says")
         return body
 
-    def _is_whole(self, path: Path, size: int) -> bool:
+    def has(self, sha256: str, size: int) -> bool:
+        """Whether a file of that name and length is there; what it holds is not read."""
         try:
-            return path.stat().st_size == size
-        except FileNotFoundError:
+            return self.path(sha256).stat().st_size == size
+        except OSError:
             return False
+
+    def is_whole(self, sha256: str) -> bool:
+        """Whether the bytes are there and are what their name says."""
+        try:
+            self.get(sha256)
+        except (BlobMissing, BlobDamaged):
+            return False
+        return True
+
+    def _holds(self, path: Path, body: bytes) -> bool:
+        return self.has(path.name, len(body)) and path.read_bytes() == body
 
     def _write(self, path: Path, body: bytes) -> None:
         make_folder(path.parent)
@@ -70,16 +85,16 @@ class Blobs:
         temporary = path.parent / f".{path.name[:8]}.{secrets.token_hex(8)}"
         try:
             _write_synced(temporary, body)
-            self._publish(temporary, path, len(body))
+            self._publish(temporary, path, body)
         finally:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
 
-    def _publish(self, temporary: Path, path: Path, size: int) -> None:
+    def _publish(self, temporary: Path, path: Path, body: bytes) -> None:
         with contextlib.suppress(FileExistsError):
             os.link(temporary, path)
             return
-        if not self._is_whole(path, size):
+        if not self._holds(path, body):
             temporary.replace(path)
 
 

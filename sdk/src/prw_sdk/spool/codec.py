@@ -29,9 +29,12 @@ def config_digest(config: Mapping[str, object]) -> str:
 def fingerprint(capture: Capture) -> str:
     """A digest of what the capture says of its target; equal for two captures that say the same.
 
-    An absence is the same absence whatever its error page looks like.
+    The same bytes in another charset say something else; an absence is the same absence whatever its error page looks
+    like.
     """
-    parts = [[part.role, part.sha256, part.http_status] for part in capture.parts]
+    parts = [
+        [part.role, part.sha256, part.http_status, part.charset_used] for part in capture.parts
+    ]
     said = {
         "adapter": capture.adapter.name,
         "config": dict(capture.config),

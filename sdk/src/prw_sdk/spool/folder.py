@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import fcntl
 import hashlib
 import os
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from prw_base.files import make_folder
 from prw_sdk.evidence import Capture
 from prw_sdk.spool import codec
 from prw_sdk.spool.blobs import Blobs
@@ -23,15 +25,19 @@ _LEDGER = "ledger.sqlite"
 _POLL = 0.2
 
 
+class TurnGivenUp(Exception):
+    """Whoever waited for a turn was told to stop."""
+
+
 class Spool:
     """Everything that a collector keeps, in one folder."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            make_folder(folder)
             self._file = SqliteFile(folder / _LEDGER)
-        except (OSError, sqlite3.OperationalError) as refused:
+        except (OSError, sqlite3.DatabaseError) as refused:
             raise SpoolUnusable(f"{folder} cannot hold a spool: {refused}") from refused
         self.ledger = Ledger(self._file)
         self.checkpoints = Checkpoints(self._file)
@@ -54,39 +60,41 @@ class Spool:
 
     @asynccontextmanager
     async def turn(
-        self, tenant: str, source_id: str, waiting: Callable[[], None]
+        self,
+        tenant: str,
+        source_id: str,
+        waiting: Callable[[], None],
+        stop: asyncio.Event | None = None,
     ) -> AsyncIterator[bool]:
         """Hold the one turn of a source; True where another process held it first.
 
         The lock is the kernel's, so it ends with its holder, however that ends. `waiting` is called once if the
-        turn is taken.
+        turn is taken. Raises `TurnGivenUp` where `stop` is set before the turn has come.
         """
         name = hashlib.sha256(f"{tenant}\0{source_id}".encode()).hexdigest()[:32]
         folder = self.folder / "turns"
-        folder.mkdir(exist_ok=True)
-        descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
         try:
-            waited = await _locked(descriptor, waiting)
+            folder.mkdir(exist_ok=True)
+            descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as refused:
+            raise SpoolUnusable(f"{folder} cannot hold a turn: {refused}") from refused
+        try:
+            waited = await _locked(descriptor, waiting, stop or asyncio.Event())
             yield waited
         finally:
             os.close(descriptor)
 
 
-async def _locked(descriptor: int, waiting: Callable[[], None]) -> bool:
+async def _locked(descriptor: int, waiting: Callable[[], None], stop: asyncio.Event) -> bool:
     if _try_lock(descriptor):
         return False
     waiting()
     # the holder is another process, which tells nobody when it ends; only asking again finds out
-    async for _ in _ticks():
-        if _try_lock(descriptor):
-            break
+    while not _try_lock(descriptor):
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(stop.wait(), _POLL)
+            raise TurnGivenUp
     return True
-
-
-async def _ticks() -> AsyncIterator[None]:
-    while True:
-        yield
-        await asyncio.sleep(_POLL)
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -98,6 +98,7 @@ class Ledger:
         values = {"source_id": source_id, "native_id": native_id, "now": to_text(now)}
         with self._file.writing() as connection:
             items = connection.execute(_SQL["revive_items"], values).rowcount
+            items += connection.execute(_SQL["revive_damaged"], values).rowcount
             return items + connection.execute(_SQL["revive_captures"], values).rowcount
 
     def kept(self, after: int = 0, limit: int = _PAGE) -> list[KeptCapture]:
@@ -109,10 +110,47 @@ class Ledger:
         """Tenant and source of every capture that is still to be sent."""
         return [(row["tenant"], row["source_id"]) for row in self._all("kept_sources", {})]
 
+    def bind(self, tenant: str, bound_to: str, now: datetime) -> str:
+        """Note to which tenant of a resolver a tenant's captures go; the first one noted holds, and is given."""
+        values = {"tenant": tenant, "bound_to": bound_to, "now": to_text(now)}
+        with self._file.writing() as connection:
+            connection.execute(_SQL["bind_tenant"], values)
+            found = connection.execute(_SQL["bound_tenant"], values).fetchone()
+            return str(found["bound_to"])
+
+    def damaged(self) -> Iterator[KeptCapture]:
+        """Captures that were not sent because their bytes were damaged, oldest first."""
+        return self._pages("damaged_captures")
+
+    def mend(self, row: int) -> None:
+        """Let a capture be sent whose bytes are whole again."""
+        with self._file.writing() as connection:
+            connection.execute(_SQL["mend_capture"], {"row": row})
+
+    def receipts_to_ask(self, after: int, before: datetime, limit: int) -> list[tuple[int, str]]:
+        """Rows and receipts whose status may still change and was asked for no later than `before`."""
+        values = {"after": after, "before": to_text(before), "limit": limit}
+        return [(row["row"], row["receipt_id"]) for row in self._all("receipts_to_ask", values)]
+
+    def note_receipts(self, statuses: Mapping[int, str], now: datetime) -> None:
+        """Note what the resolver said of the receipts of those rows."""
+        with self._file.writing() as connection:
+            for row, status in statuses.items():
+                values = {"row": row, "status": status, "now": to_text(now)}
+                connection.execute(_SQL["note_receipt"], values)
+
+    def receipt_statuses(self) -> dict[tuple[str, str], int]:
+        """How many submitted captures of each source have each status, as the resolver said last."""
+        rows = self._all("count_receipts", {})
+        return {(row["source_id"], row["status"]): row["n"] for row in rows}
+
     def captures(self) -> Iterator[KeptCapture]:
         """Every capture, oldest first."""
+        return self._pages("all_captures")
+
+    def _pages(self, name: str) -> Iterator[KeptCapture]:
         after = 0
-        while page := self._all("all_captures", {"after": after, "limit": _PAGE}):
+        while page := self._all(name, {"after": after, "limit": _PAGE}):
             yield from map(_kept, page)
             after = page[-1]["row"]
 

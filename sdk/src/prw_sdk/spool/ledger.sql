@@ -122,3 +122,57 @@ WHERE tenant = :tenant AND source_id = :source_id AND adapter = :adapter
 -- name: kept_sources
 -- The tenants and sources that have captures still to be sent.
 SELECT DISTINCT tenant, source_id FROM captures WHERE state = 'kept' ORDER BY tenant, source_id;
+
+-- name: bind_tenant
+-- Note where the captures of a tenant are sent to, the first time that they are.
+INSERT INTO drains (tenant, bound_to, since) VALUES (:tenant, :bound_to, :now)
+ON CONFLICT DO NOTHING;
+
+-- name: bound_tenant
+-- Where the captures of a tenant are sent to.
+SELECT bound_to FROM drains WHERE tenant = :tenant;
+
+-- name: damaged_captures
+-- A page of captures that were not sent because their bytes were damaged.
+SELECT * FROM captures WHERE state = 'refused' AND code = 'EVIDENCE_DAMAGED' AND row > :after
+ORDER BY row LIMIT :limit;
+
+-- name: mend_capture
+-- Let a capture whose bytes are whole again be sent.
+UPDATE captures SET state = 'kept', code = NULL, error = NULL
+WHERE row = :row AND state = 'refused' AND code = 'EVIDENCE_DAMAGED';
+
+-- name: revive_damaged
+-- Fetch items again whose bytes were damaged, unless the run that kept them still goes on.
+UPDATE items
+SET outcome = 'retry_at', retry_at = :now, attempts = 0, version = version + 1, updated_at = :now
+WHERE outcome NOT IN ('poison', 'retry_at')
+  AND (:source_id IS NULL OR source_id = :source_id)
+  AND (:native_id IS NULL OR native_id = :native_id)
+  AND EXISTS (
+    SELECT 1 FROM captures
+    WHERE captures.tenant = items.tenant AND captures.source_id = items.source_id
+      AND captures.native_id = items.native_id
+      AND captures.state = 'refused' AND captures.code = 'EVIDENCE_DAMAGED')
+  AND NOT EXISTS (
+    SELECT 1 FROM runs
+    WHERE runs.tenant = items.tenant AND runs.source_id = items.source_id
+      AND runs.finished_at IS NULL);
+
+-- name: receipts_to_ask
+-- A page of receipts whose status may still change and was not asked for lately.
+SELECT captures.row, receipt_id FROM captures LEFT JOIN receipts ON receipts.row = captures.row
+WHERE state = 'submitted' AND captures.row > :after
+  AND (status IS NULL OR (status NOT IN ('resolved', 'rejected') AND checked_at <= :before))
+ORDER BY captures.row LIMIT :limit;
+
+-- name: note_receipt
+-- Note what the resolver said of a receipt.
+INSERT INTO receipts (row, status, checked_at) VALUES (:row, :status, :now)
+ON CONFLICT (row) DO UPDATE SET status = excluded.status, checked_at = excluded.checked_at;
+
+-- name: count_receipts
+-- How many submitted captures of each source have each status, as far as it was asked for.
+SELECT source_id, status, count(*) AS n
+FROM receipts JOIN captures ON captures.row = receipts.row
+GROUP BY source_id, status ORDER BY source_id, status;

@@ -11,6 +11,9 @@ from enum import StrEnum
 
 from prw_base.backoff import longest_wait
 
+LOCAL_TENANT = "local"
+"""Whose captures are those that were collected before any resolver was known."""
+
 NEVER_SETTLED = 0
 """The version of an item that has no row yet."""
 
@@ -139,17 +142,26 @@ class SavedCheckpoint:
 
 
 def after_failure(
-    failed: Verdict, earlier: Verdict | None, budget: int, wait: timedelta | None, now: datetime
+    failed: Verdict,
+    earlier: Verdict | None,
+    budget: int,
+    wait: timedelta | None,
+    now: datetime,
+    *,
+    asked: bool = True,
 ) -> Verdict:
-    """Put an item off until a time that grows with each failure, or set it aside once its budget is spent."""
-    attempts = 1 + (0 if earlier is None else earlier.attempts)
+    """Put an item off until a time that grows with each failure, or set it aside once its budget is spent.
+
+    An item that was not even `asked` for spends nothing: its host's outage poisons no item.
+    """
+    attempts = asked + (0 if earlier is None else earlier.attempts)
     fingerprint = None if earlier is None else earlier.fingerprint
     noted = replace(failed, attempts=attempts, fingerprint=fingerprint)
-    if attempts >= budget:
+    if asked and attempts >= budget:
         return replace(noted, outcome=Outcome.POISON, retry_at=None)
     backoff = longest_wait(attempts, _FIRST_RETRY, _LAST_RETRY)
-    asked = wait if wait is not None else timedelta()
-    return replace(noted, outcome=Outcome.RETRY_AT, retry_at=now + max(backoff, asked))
+    floor = wait if wait is not None else timedelta()
+    return replace(noted, outcome=Outcome.RETRY_AT, retry_at=now + max(backoff, floor))
 
 
 def unfit_id(native_id: str) -> str | None:

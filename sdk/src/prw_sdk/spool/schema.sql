@@ -63,3 +63,18 @@ CREATE TABLE checkpoints (
     updated_at TEXT NOT NULL,
     PRIMARY KEY (tenant, source_id, adapter, partition)
 ) STRICT, WITHOUT ROWID;
+
+-- version: 2
+-- the tenant of the resolver that a tenant's captures of this spool are sent to
+CREATE TABLE drains (
+    tenant   TEXT NOT NULL PRIMARY KEY,
+    bound_to TEXT NOT NULL,
+    since    TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- what the resolver said last of a submitted capture
+CREATE TABLE receipts (
+    row        INTEGER NOT NULL PRIMARY KEY REFERENCES captures (row),
+    status     TEXT NOT NULL,
+    checked_at TEXT NOT NULL
+) STRICT;

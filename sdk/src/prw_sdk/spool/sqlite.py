@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 _BUSY_MS = 30_000
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _VERSION = re.compile(r"^-- version: (\d+)$", re.MULTILINE)
@@ -53,14 +53,8 @@ class SqliteFile:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that holds the write lock from its start; rolled back on any error."""
-        with self._lock:
-            try:
-                yield from self._transaction()
-            except sqlite3.OperationalError as refused:
-                raise SpoolUnusable(
-                    f"the spool cannot be used: {refused}; what it held it still holds, "
-                    "so mend the disk and run again"
-                ) from refused
+        with self._lock, _usable():
+            yield from self._transaction()
 
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         self._connection.execute("BEGIN IMMEDIATE")
@@ -76,7 +70,7 @@ class SqliteFile:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The connection for one statement that reads."""
-        with self._lock:
+        with self._lock, _usable():
             yield self._connection
 
     def _migrate(self) -> None:
@@ -87,9 +81,24 @@ class SqliteFile:
                     f"the spool has schema version {found} and this program knows {SCHEMA_VERSION}: "
                     "upgrade prw-sdk"
                 )
+            if not found and connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+                raise SpoolUnusable("the file is a database of something else, not a spool")
             for version, block in _blocks(_VERSION, "schema.sql"):
                 if int(version) > found:
                     _apply(connection, int(version), block)
+
+
+@contextmanager
+def _usable() -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
+        raise
+    except sqlite3.DatabaseError as refused:
+        raise SpoolUnusable(
+            f"the spool cannot be used: {refused}; what it held it still holds, "
+            "so mend the disk and run again"
+        ) from refused
 
 
 def _apply(connection: sqlite3.Connection, version: int, block: str) -> None:

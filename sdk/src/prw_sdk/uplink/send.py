@@ -12,17 +12,14 @@ import binascii
 import json
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from datetime import timedelta
+from dataclasses import asdict, dataclass, field
+from datetime import datetime, timedelta
 from functools import partial
 from importlib.metadata import version
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import Any
 
 import grpc
-from google.protobuf import json_format
-from google.protobuf.struct_pb2 import Struct
-from google.protobuf.timestamp_pb2 import Timestamp
 
 from prw.collector.v1.artifact_service_pb2 import (
     ARTIFACT_STATUS_STORED,
@@ -30,21 +27,15 @@ from prw.collector.v1.artifact_service_pb2 import (
     PutArtifactRequest,
 )
 from prw.collector.v1.artifact_service_pb2_grpc import ArtifactServiceStub
-from prw.collector.v1.capture_service_pb2 import SubmitCaptureRequest
+from prw.collector.v1.capture_service_pb2 import BatchGetReceiptsRequest, SubmitCaptureRequest
 from prw.collector.v1.capture_service_pb2_grpc import CaptureServiceStub
-from prw.collector.v1.collector_service_pb2 import RUNTIME_KIND_SCHEDULED, RegisterRequest
-from prw.collector.v1.collector_service_pb2_grpc import CollectorServiceStub
-from prw.collector.v1.evidence_pb2 import (
-    PRESENCE_ABSENT,
-    PRESENCE_PRESENT,
-    AdapterVersion,
-    Capture,
-    Citation,
-    Egress,
-    Header,
-    Part,
-    Region,
+from prw.collector.v1.collector_service_pb2 import (
+    RUNTIME_KIND_SCHEDULED,
+    RegisterRequest,
+    RegisterResponse,
 )
+from prw.collector.v1.collector_service_pb2_grpc import CollectorServiceStub
+from prw.collector.v1.evidence_pb2 import Egress, ReceiptStatus, Region
 from prw.errors import Code, PrwError
 from prw.grpc_errors import from_rpc_error
 from prw_base.client import call, retrying
@@ -53,14 +44,19 @@ from prw_sdk import evidence
 from prw_sdk.report import Event, EventKind, Watch, unwatched
 from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import KeptCapture, from_text
+from prw_sdk.spool.model import KeptCapture
 from prw_sdk.uplink.address import ResolverAddress
+from prw_sdk.uplink.messages import capture_message, normal_type
 
 CHUNK = 256 * 1024
 _REGISTER, _DECLARE = timedelta(seconds=10), timedelta(seconds=10)
 _PUT, _SUBMIT = timedelta(seconds=120), timedelta(seconds=15)
-_MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*")
-_UNKNOWN_TYPE = "application/octet-stream"
+_RECEIPTS = timedelta(seconds=5)
+_NOT_GRANTED = frozenset({Code.SOURCE_SCOPE_DENIED, Code.TENANT_SCOPE_DENIED})
+_TARGET = re.compile(r"targets\[(\d+)\]")
+RECEIPT_INTERVAL = timedelta(seconds=30)
+"""The least time between two questions about one receipt (if_receipt_get)."""
+_RECEIPTS_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,23 +67,38 @@ class Identity:
     instance: str
 
 
+Denials = Mapping[str, PrwError]
+"""Why the resolver does not grant a source, source by source."""
+
+NOBODY: Denials = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What the resolver binds this instance to."""
+    """What the resolver binds this instance to, and the sources that it was asked for and does not grant."""
 
     tenant_id: str
     sources: frozenset[str]
+    denied: Denials = field(default_factory=lambda: NOBODY)
 
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """What one walk over the spool came to: captures with a new receipt, and captures refused for good."""
+    """What one walk over the spool came to: captures with a new receipt, and captures refused for good.
+
+    `denied` says why nothing of a source was sent; its captures wait in the spool.
+    """
 
     submitted: int = 0
     refused: int = 0
+    denied: Denials = field(default_factory=lambda: NOBODY)
 
     def __add__(self, other: Drained) -> Drained:
-        return Drained(self.submitted + other.submitted, self.refused + other.refused)
+        return Drained(
+            self.submitted + other.submitted,
+            self.refused + other.refused,
+            MappingProxyType({**self.denied, **other.denied}),
+        )
 
 
 class Uplink:
@@ -97,6 +108,7 @@ class Uplink:
         self._resolver = resolver
         self._spool = spool
         self._watch = watch
+        self._denied: dict[str, PrwError] = {}
 
     async def __aenter__(self) -> Uplink:
         self._channel = self._resolver.open()
@@ -119,7 +131,32 @@ class Uplink:
         region: evidence.Region = evidence.Region(),  # noqa: B008  # frozen, so shared safely
         egress: evidence.Egress = evidence.Egress(),  # noqa: B008  # frozen, so shared safely
     ) -> Binding:
-        """Record this instance with the sources it will send; raises `PrwError` where one is not granted."""
+        """Record this instance with the sources it will send; raises `PrwError` where none of them is granted.
+
+        Those that are not granted are in `Binding.denied`, and nothing of them is sent.
+        """
+        wanted = sorted(set(targets))
+        while True:
+            try:
+                answer = await self._register(wanted, region, egress)
+            except PrwError as error:
+                wanted = self._without_denied(wanted, error)
+            else:
+                return Binding(
+                    answer.tenant_id, frozenset(answer.granted_sources), dict(self._denied)
+                )
+
+    def _without_denied(self, wanted: Sequence[str], error: PrwError) -> list[str]:
+        named = _TARGET.fullmatch(error.field or "")
+        if error.code not in _NOT_GRANTED or named is None or len(wanted) == 1:
+            raise error
+        denied = wanted[int(named[1])]
+        self._denied[denied] = error
+        return [source for source in wanted if source != denied]
+
+    async def _register(
+        self, targets: Sequence[str], region: evidence.Region, egress: evidence.Egress
+    ) -> RegisterResponse:
         who = identity(self._resolver)
         request = RegisterRequest(
             worker_id=who.worker,
@@ -129,23 +166,30 @@ class Uplink:
             runtime_kind=RUNTIME_KIND_SCHEDULED,
             execution_region=Region(**asdict(region)),
             egress=Egress(**asdict(egress)),
-            targets=sorted(set(targets)),
+            targets=targets,
             capabilities=["html"],
         )
-        answer = await call(self._collectors.Register, request, _REGISTER, self._resolver.retry)
-        return Binding(answer.tenant_id, frozenset(answer.granted_sources))
+        return await call(self._collectors.Register, request, _REGISTER, self._resolver.retry)
 
     async def drain(self) -> Drained:
         """Send every capture that is kept and not submitted; raises `PrwError` when sending must stop.
 
-        A capture that the resolver will not take is marked as refused, and later ones go on. A denial of the caller
-        itself, or a resolver that stays unreachable, stops everything and loses nothing.
+        A capture that the resolver will not take is marked as refused, and later ones go on; so do the other sources
+        where one is denied. A denial of the caller itself, or a resolver that stays unreachable, stops everything and
+        loses nothing.
         """
-        total, after = Drained(), 0
+        await asyncio.to_thread(self._mend)
+        total, after = Drained(denied=dict(self._denied)), 0
         while page := await asyncio.to_thread(self._spool.ledger.kept, after):
             total += await self._send_page(page)
             after = page[-1].row
         return total
+
+    def _mend(self) -> None:
+        for damaged in self._spool.ledger.damaged():
+            parts = json.loads(damaged.body)["parts"]
+            if all(self._spool.blobs.is_whole(part["sha256"]) for part in parts):
+                self._spool.ledger.mend(damaged.row)
 
     async def follow(self, more: asyncio.Event, ended: asyncio.Event) -> Drained:
         """Drain again whenever `more` is set, until `ended` is set and nothing is left."""
@@ -169,12 +213,15 @@ class Uplink:
         finally:
             for worker in workers:
                 worker.cancel()
+            # what a worker has begun to note is noted before anybody closes the spool
+            await asyncio.gather(*workers, return_exceptions=True)
         return sum(done, Drained())
 
     async def _work(self, waiting: Iterator[KeptCapture]) -> Drained:
         total = Drained()
         for kept in waiting:
-            total += await self._send(kept)
+            if kept.key.source_id not in self._denied:
+                total += await self._send(kept)
         return total
 
     async def _send(self, kept: KeptCapture) -> Drained:
@@ -184,6 +231,8 @@ class Uplink:
         except (BlobMissing, BlobDamaged) as damaged:
             return await self._refused(kept, "EVIDENCE_DAMAGED", str(damaged))
         except PrwError as error:
+            if error.code in _NOT_GRANTED:
+                return self._deny(kept.key.source_id, error)
             if error.retryable or error.entry.http in (401, 403):
                 raise
             return await self._refused(kept, error.code.value, error.message)
@@ -192,6 +241,14 @@ class Uplink:
         fault("uplink.after_mark")
         self._watch(Event(EventKind.SUBMITTED, kept.key.source_id, kept.key.native_id))
         return Drained(submitted=1)
+
+    def _deny(self, source_id: str, error: PrwError) -> Drained:
+        if source_id not in self._denied:
+            self._denied[source_id] = error
+            self._watch(
+                Event(EventKind.FAILED, source_id, code=error.code.value, error=error.message)
+            )
+        return Drained(denied={source_id: error})
 
     async def _submit(self, kept: KeptCapture, data: Mapping[str, Any]) -> str:
         await self._put_parts(data)
@@ -227,6 +284,10 @@ class Uplink:
             await self._upload(declared)
         except grpc.RpcError as error:
             refused = from_rpc_error(error)
+            if refused.code is Code.NOT_FOUND:
+                # the upload expired on the way (if_artifact_upload): declare it again, once
+                await self._upload(declared)
+                return
             if refused.code is not Code.IMMUTABLE_METADATA_CONFLICT:
                 raise
             # one page served as two types: how it was served is said by each capture's own part
@@ -243,6 +304,28 @@ class Uplink:
         chunks = _chunks(answer.upload_id, body)
         await self._artifacts.PutArtifact(chunks, timeout=_PUT.total_seconds())
 
+    async def ask_receipts(self, now: datetime) -> int:
+        """Ask what became of the submitted captures, in batches; how many were asked for.
+
+        A receipt is not asked for more often than every 30 s, nor once its capture is resolved or rejected.
+        """
+        ledger, after, asked = self._spool.ledger, 0, 0
+        before = now - RECEIPT_INTERVAL
+        while rows := await asyncio.to_thread(
+            ledger.receipts_to_ask, after, before, _RECEIPTS_AT_ONCE
+        ):
+            statuses = await self._statuses(dict(rows))
+            await asyncio.to_thread(ledger.note_receipts, statuses, now)
+            after, asked = rows[-1][0], asked + len(rows)
+        return asked
+
+    async def _statuses(self, receipts: Mapping[int, str]) -> dict[int, str]:
+        request = BatchGetReceiptsRequest(receipt_ids=sorted(set(receipts.values())))
+        method, retry = self._captures.BatchGetReceipts, self._resolver.retry
+        answer = await call(method, request, _RECEIPTS, retry)
+        said = {one.receipt_id: _status(one.status) for one in answer.receipts}
+        return {row: said[receipt] for row, receipt in receipts.items()}
+
     async def _refused(self, kept: KeptCapture, code: str, message: str) -> Drained:
         await asyncio.to_thread(self._spool.ledger.mark_refused, kept.row, code, message)
         key = kept.key
@@ -250,6 +333,10 @@ class Uplink:
             Event(EventKind.REFUSED, key.source_id, key.native_id, code=code, error=message)
         )
         return Drained(refused=1)
+
+
+def _status(status: ReceiptStatus.ValueType) -> str:
+    return ReceiptStatus.Name(status).removeprefix("RECEIPT_STATUS_").lower()
 
 
 async def _chunks(upload_id: str, body: bytes) -> AsyncIterator[PutArtifactRequest]:
@@ -282,52 +369,3 @@ def _claims(token: str) -> Mapping[str, Any]:
     except (ValueError, binascii.Error):
         return {}
     return claims if isinstance(claims, dict) else {}
-
-
-def normal_type(media_type: str) -> str:
-    """A media type as the object store keeps it: lower case, without parameters."""
-    bare = media_type.partition(";")[0].strip().lower()
-    return bare if _MEDIA_TYPE.fullmatch(bare) and len(bare) <= 127 else _UNKNOWN_TYPE
-
-
-def capture_message(data: Mapping[str, Any]) -> Capture:
-    """The capture of the spool's canonical JSON as the contract's message."""
-    present = data["presence"] == "present"
-    return Capture(
-        schema_version=data["schema_version"],
-        source_id=data["source_id"],
-        native_record_id=data["native_record_id"],
-        captured_at=_timestamp(data["captured_at"]),
-        adapter=AdapterVersion(**data["adapter"]),
-        config=json_format.ParseDict(data["config"], Struct()),
-        config_digest=data["config_digest"],
-        parts=[_part_message(part) for part in data["parts"]],
-        presence=PRESENCE_PRESENT if present else PRESENCE_ABSENT,
-        execution_region=Region(**data["execution_region"]),
-        egress=Egress(**data["egress"]),
-    )
-
-
-def _part_message(data: Mapping[str, Any]) -> Part:
-    cites = data["cites"]
-    return Part(
-        role=data["role"],
-        sha256=data["sha256"],
-        bytes=data["bytes"],
-        media_type=data["media_type"],
-        charset_declared=data["charset_declared"] or "",
-        charset_used=data["charset_used"] or "",
-        url_asked=data["url_asked"],
-        url_reached=data["url_reached"],
-        http_status=data["http_status"],
-        headers=[Header(name=name, value=value) for name, value in data["headers"]],
-        fetched_at=_timestamp(data["fetched_at"]),
-        cites=cites
-        and Citation(captured_at=_timestamp(cites["captured_at"]), sha256=cites["sha256"]),
-    )
-
-
-def _timestamp(text: str) -> Timestamp:
-    stamp = Timestamp()
-    stamp.FromDatetime(from_text(text))
-    return stamp
