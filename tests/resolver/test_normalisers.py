@@ -84,12 +84,19 @@ def test_published_gtin_cases_are_read_as_their_kind_says() -> None:
         ("1", REFUSED),
         ("0000", REFUSED),
         ("X" * 71, REFUSED),
+        ("Velvet Black", REFUSED),
+        ("With Stand", REFUSED),
+        ("KX 990 Series", REFUSED),
+        ("Kestrel phone 3G/3GS", REFUSED),
+        ("KXTOWER", "KXTOWER"),
+        ("KX990 TI DC", "KX990TIDC"),
+        ("KX990 Black", "KX990BLACK"),
     ],
 )
 def test_part_numbers_fold_case_spaces_and_dashes_and_nothing_else(
     stated: str, expected: str | None
 ) -> None:
-    """Placeholders are nothing; a digit more or less is another article."""
+    """Placeholders are nothing, words are no number; a digit more or less is another article."""
     assert value("core:mpn", stated) == expected
 
 
@@ -105,6 +112,11 @@ def test_part_numbers_fold_case_spaces_and_dashes_and_nothing_else(
         ("n/a", None),
         ("", None),
         ("AG", "ag"),
+        ("Kes-Trel", "kes trel"),
+        ("Kes Trel", "kes trel"),
+        ("Kestrel Technology", "kestrel"),
+        ("Hewlett-Packard", "hp"),
+        ("SK-hynix", "sk hynix"),
     ],
 )
 def test_brands_lose_their_legal_form_and_go_by_one_name(stated: str, expected: str | None) -> None:

@@ -16,6 +16,8 @@ _RESTRICTED = re.compile(r"^(?:02|04|05|2|98[0-4]|99)")
 _RESTRICTED_GTIN8 = re.compile(r"^[02]")
 _MPN_DROPPED = re.compile(r"[\s\-‐‑‒–—_]+")
 _BRAND_MARKS = re.compile(r"[®™©\"'’.,]+")
+_DASHES = re.compile(r"[\-‐‑‒–—_]+")
+_PLAIN_WORD = re.compile(r"[(\"']?[^\W\d_]?[^\W\d_A-Z]{3,}[)\"',:.]*")
 
 
 def gtin(statement: Statement, definition: AttributeDefinition) -> Reading | None:
@@ -56,13 +58,19 @@ def _restricted(digits: str) -> bool:
 
 
 def mpn(statement: Statement, definition: AttributeDefinition) -> Reading | None:
-    """A part number in capitals without spaces and dashes, so that ``mz-v7s1t0bw`` is ``MZV7S1T0BW``."""
+    """A part number in capitals without spaces and dashes, so that ``mz-v7s1t0bw`` is ``MZV7S1T0BW``.
+
+    What reads as words is the name of a model, a colour or a series, which many articles share: ``Matte White``,
+    ``HP 2600 Series``.
+    """
     text = fold(statement.text)
     if says_nothing(text, definition):
         return None
     bare = _MPN_DROPPED.sub("", text).upper().strip("\"'`()[]")
     if says_nothing(bare, definition) or not re.search(r"[0-9A-Z]", bare):
         return None
+    if _is_words(text):
+        raise Unreadable("words, and no part number")
     if len(bare) < 2 or len(set(bare)) == 1:
         raise Unreadable("too short for a part number")
     if len(bare) > 70:
@@ -70,12 +78,20 @@ def mpn(statement: Statement, definition: AttributeDefinition) -> Reading | None
     return Reading(bare)
 
 
+def _is_words(text: str) -> bool:
+    """Several words without a digit, or three and more of which one is a plain word."""
+    words = text.split()
+    if len(words) > 1 and not re.search(r"[0-9]", text):
+        return True
+    return len(words) > 2 and any(_PLAIN_WORD.fullmatch(word) for word in words)
+
+
 def brand(statement: Statement, definition: AttributeDefinition) -> Reading | None:
-    """A brand in small letters without legal form, under the name that the definition's aliases give."""
+    """A brand in small letters without dashes and legal form, under the name that the definition's aliases give."""
     text = fold(statement.text)
     if says_nothing(text, definition):
         return None
-    words = _BRAND_MARKS.sub("", text.casefold()).split()
+    words = _DASHES.sub(" ", _BRAND_MARKS.sub("", text.casefold())).split()
     while len(words) > 1 and words[-1] in definition.suffixes:
         words.pop()
     name = " ".join(words)
