@@ -24,6 +24,7 @@ GUARDED = (
     *(
         f"product.{table}"
         for table in (
+            "following",
             "generation",
             "serving_generation",
             "progress",

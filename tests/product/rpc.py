@@ -14,7 +14,7 @@ from prw.changes.v1.change_service_pb2_grpc import (
     ChangeServiceServicer,
     add_ChangeServiceServicer_to_server,
 )
-from prw.errors import PrwError
+from prw.errors import Code, PrwError
 from prw.grpc_errors import abort
 from tests.product.events import CATALOG, EPOCH, TENANT
 
@@ -32,6 +32,8 @@ class Resolver(ChangeServiceServicer):
         self.reports: list[int] = []
         self.streams: list[int] = []
         self.asked_epoch = 0
+        self.tokens: list[str] = []
+        self.revoked: set[str] = set()
         self.listed: list[int] = []
         self.deliver: Deliver = list
         self.refusals: dict[str, list[PrwError]] = {}
@@ -89,6 +91,10 @@ class Resolver(ChangeServiceServicer):
     async def RegisterConsumer(
         self, request: pb.RegisterConsumerRequest, context: Context
     ) -> pb.RegisterConsumerResponse:
+        metadata = {key: str(value) for key, value in context.invocation_metadata() or ()}
+        self.tokens.append(metadata["authorization"].removeprefix("Bearer "))
+        if self.tokens[-1] in self.revoked:
+            await abort(context, PrwError(Code.CREDENTIAL_REVOKED, "revoked"))
         await self._refuse("register", context)
         return pb.RegisterConsumerResponse(stream=self._stream(), reported_position=self.reported)
 

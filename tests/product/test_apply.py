@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
+import string
+from dataclasses import replace
 
 import psycopg
 import pytest
@@ -14,6 +16,7 @@ from prw_base.server.database import Database
 from prw_product.apply.model import ContentChanged, DeadCode, Delivery, Event, Poison
 from prw_product.apply.service import Applier, GenerationMoved, open_live
 from prw_product.follow.decode import decode
+from prw_product.publish.model import Release
 from tests.product import looking
 from tests.product.conftest import SCOPE
 from tests.product.events import (
@@ -165,14 +168,18 @@ _NUL = item("itm_1", title="a\0b")
 _UNPRICED = price("lst_1", amount="12,50")
 _BODILESS = item("itm_1")
 _BODILESS.ClearField("catalog_item")
+_NEWER = item("itm_1")
+_NEWER.aggregate.type = 99  # type: ignore[assignment]  # a kind of a newer resolver
+_LONG = item("itm_1")
+_LONG.catalog_item.class_id = "c" * 3000
 _OTHER = item("itm_1")
 _OTHER.aggregate.id = "itm_2"
 
 
 @pytest.mark.parametrize(
     "bad",
-    [b"\xff\xff\xff", _TWICE, _NUL, _UNPRICED, _BODILESS, _OTHER],
-    ids=["garbage", "doubled", "nul", "price", "unknown body", "other aggregate"],
+    [b"\xff\xff\xff", _TWICE, _NUL, _UNPRICED, _BODILESS, _NEWER, _LONG, _OTHER],
+    ids=["garbage", "doubled", "nul", "price", "body", "kind", "long class", "other aggregate"],
 )
 async def test_poison_is_isolated_and_holds_progress(
     applier: Applier, product_database: dict[str, str], bad: pb.Event | bytes
@@ -216,6 +223,28 @@ async def test_what_the_tables_refuse_is_found_among_the_good(
     assert (applied.progress, applied.applied, applied.refused) == (2, 3, 1)
     assert looking.dead_letters(dsn) == [(3, "NOT_APPLICABLE")]
     assert looking.rows(dsn, "select title from projection_1.public_item") == [("Aurora P5 1 TB",)]
+
+
+async def test_what_no_index_holds_is_isolated(
+    applier: Applier, database: Database, product_database: dict[str, str]
+) -> None:
+    """A limit of PostgreSQL is the event's defect, not the database's absence to wait out (T7)."""
+    good, bad = deliveries(history(item("itm_1"), release("itm_1", {})))
+    noise = "".join(random.Random(1).choices(string.printable, k=9000))
+
+    def unbounded(given: Delivery) -> Event | Poison:
+        event = decode(given)
+        if given.position == 1 or isinstance(event, Poison):
+            return event
+        assert isinstance(event.body, Release)
+        return replace(event, body=replace(event.body, class_id=noise))
+
+    careless = Applier(database, unbounded, applier.generation)
+    assert (await careless.apply([good, bad])).progress == 1
+    dsn = product_database["superuser"]
+    assert looking.dead_letters(dsn) == [(2, "NOT_APPLICABLE")]
+    assert (await applier.apply([bad])).progress == 2
+    assert looking.dead_letters(dsn) == []
 
 
 async def test_a_parked_event_that_proves_poison_blames_nobody_else(

@@ -12,6 +12,8 @@ from prw_base.server.database import Database
 from prw_product.apply.model import Delivery
 from prw_product.apply.service import Applier, open_live
 from prw_product.follow.decode import decode
+from prw_product.follow.model import Condition
+from prw_product.follow.store import tell_condition
 from prw_product.serve.model import ItemQuery
 from prw_product.serve.service import Catalogue
 from tests.product import looking
@@ -31,6 +33,7 @@ async def filled(database: Database, applier: Applier) -> Database:
         change(1, item("itm_old", epoch=EPOCH - 1)),
     ]
     await applier.apply(deliveries([*story(), *odd]))
+    await tell_condition(database, SCOPE, Condition.FOLLOWING, "", "")
     return database
 
 

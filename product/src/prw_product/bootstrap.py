@@ -50,8 +50,13 @@ def build_catalogue(settings: ProductSettings, database: Database) -> Catalogue:
     return Catalogue(database, scope_of(settings))
 
 
-def build_follower(settings: ProductSettings, database: Database) -> Follower:
-    """What follows the resolver. Raises PrwError INVALID_TOKEN where no token is set."""
+def build_follower(
+    settings: ProductSettings, database: Database, *, patient: bool = False
+) -> Follower:
+    """What follows the resolver; ``patient`` also waits for a first token that is not refused.
+
+    Raises PrwError INVALID_TOKEN where no token is set.
+    """
     if settings.token is None and settings.token_file is None:
         raise PrwError(
             Code.INVALID_TOKEN,
@@ -59,7 +64,10 @@ def build_follower(settings: ProductSettings, database: Database) -> Follower:
             field="token_file",
         )
     channel = partial(_open_resolver, settings)
-    following = FollowSettings(scope_of(settings), settings.batch_size)
+    read = None if settings.token_file is None else partial(_read_token, settings)
+    following = FollowSettings(
+        scope_of(settings), settings.batch_size, read_token=read, patient=patient
+    )
     return Follower(database, connector(channel, settings.consumer_id), following)
 
 

@@ -131,7 +131,11 @@ async def _serve(settings: ProductSettings, dsn: str, ready_file: Path | None) -
     stop = terminated()
     async with open_database(settings, dsn) as database:
         catalogue = build_catalogue(settings, database)
-        follower = build_follower(settings, database) if settings.follow_in_process else None
+        # A database without our tables is told of here, before anything is said to serve.
+        await catalogue.count()
+        follower = (
+            build_follower(settings, database, patient=True) if settings.follow_in_process else None
+        )
         http = HttpServer(settings, catalogue, follower.standing if follower else None)
         async with build_rpc_server(settings, catalogue) as rpc, asyncio.TaskGroup() as tasks:
             serving = tasks.create_task(http.run_until_stopped())
@@ -176,6 +180,7 @@ def follow(
 async def _follow(settings: ProductSettings, dsn: str) -> None:
     stop = terminated()
     async with open_database(settings, dsn) as database:
+        await build_catalogue(settings, database).count()
         following = asyncio.create_task(build_follower(settings, database).run())
         await _either(stop, following)
         if following.done():

@@ -27,7 +27,7 @@ async def project(
 
     Of ``stale`` only the states by revision are kept: a release may name the very revision that a
     newer one has overtaken; and a release that was overtaken has named its mappings all the same.
-    Raises psycopg.DataError or IntegrityError for what does not fit.
+    Raises psycopg.DataError, IntegrityError or ProgramLimitExceeded for what does not fit.
     """
     by_revision = [*applied, *stale]
     newest = _newest(applied)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import structlog
 from psycopg import DataError, IntegrityError
+from psycopg.errors import ProgramLimitExceeded
 
 from prw_base.faults import fault
 from prw_base.scope import Scope
@@ -35,6 +36,9 @@ from prw_product.publish import store as publish_store
 from prw_product.publish.model import Generation
 
 _log = structlog.get_logger(__name__)
+
+_UNFIT = (DataError, IntegrityError, ProgramLimitExceeded)
+"""What an event's own content makes PostgreSQL say; all else is trouble of the database, and passes."""
 
 Decode = Callable[[Delivery], Event | Poison]
 """The port to the wire's encoding, which this room does not know."""
@@ -179,7 +183,7 @@ class Applier:
         try:
             async with conn.transaction():
                 await project(conn, scope, planned.applied, planned.stale)
-        except (DataError, IntegrityError) as error:
+        except _UNFIT as error:
             reasons = await _find_culprits(conn, scope, planned)
             if not reasons:
                 raise
@@ -214,7 +218,7 @@ async def _find_culprits(conn: Connection, scope: Scope, planned: Plan) -> dict[
         try:
             async with conn.transaction():
                 await project(conn, scope, *alone)
-        except (DataError, IntegrityError) as error:
+        except _UNFIT as error:
             reasons[event.position] = str(error).splitlines()[0]
     return reasons
 

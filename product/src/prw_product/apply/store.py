@@ -44,6 +44,26 @@ class Counts:
     updated_at: datetime
 
 
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Why progress does not move: ``code`` and ``message`` of a refusal, or what is waited for.
+
+    With neither the position has not come, though later ones have.
+    """
+
+    position: int
+    code: str | None
+    message: str | None
+    waits_for: str | None
+
+    def __str__(self) -> str:
+        if self.code is not None:
+            return f"position {self.position}: {self.code}, {self.message}"
+        if self.waits_for is not None:
+            return f"position {self.position} waits for {self.waits_for}"
+        return f"position {self.position} has not come"
+
+
 async def lock_progress(conn: Connection, generation: Generation) -> Lock | None:
     """Lock the generation's progress row until the transaction ends."""
     row = await _SQL.row(conn, "lock_progress", **generation.ids)
@@ -65,6 +85,14 @@ async def read_counts(conn: Connection, generation: Generation) -> Counts | None
     """Progress and what holds it."""
     row = await _SQL.row(conn, "count_state", **generation.ids)
     return None if row is None else Counts(**row)
+
+
+async def find_hold(conn: Connection, generation: Generation) -> Hold | None:
+    """What holds progress, or None where nothing above it has come; the generation is entered."""
+    row = await _SQL.row(conn, "find_hold", **generation.ids)
+    if row is None or (row["outcome"] is None and row["code"] is None and not row["later"]):
+        return None
+    return Hold(row["position"], row["code"], row["message"], row["waits_for"])
 
 
 async def find_inbox(

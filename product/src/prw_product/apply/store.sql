@@ -173,6 +173,51 @@ where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s
     and progress.position = %(progress)s
 returning position;
 
+-- name: find_hold
+-- What holds progress: how the position after it stands, whether later ones are there, and why.
+select held.position + 1 as position, seen.outcome, letter.code, letter.message,
+    (
+        select need.needed_type || ' ' || need.needed_id || ' at ' || need.needed_revision
+        from product.parked_need as need
+        left join applied_revision as applied
+            on applied.tenant_id = need.tenant_id and applied.catalog_id = need.catalog_id
+            and applied.aggregate_type = need.needed_type
+            and applied.aggregate_id = need.needed_id
+        where need.tenant_id = held.tenant_id and need.catalog_id = held.catalog_id
+            and need.history_epoch = held.history_epoch and need.generation = held.generation
+            and need.position = held.position + 1
+        order by coalesce(applied.revision, 0) < need.needed_revision
+            and (need.needed_type, need.needed_id)
+                <> (waiting.aggregate_type, waiting.aggregate_id) desc,
+            need.needed_type, need.needed_id
+        limit 1
+    ) as waits_for,
+    exists (
+        select from product.inbox as later
+        where later.tenant_id = held.tenant_id and later.catalog_id = held.catalog_id
+            and later.history_epoch = held.history_epoch and later.generation = held.generation
+            and later.position > held.position + 1
+    ) as later
+from product.progress as held
+left join product.inbox as seen
+    on seen.tenant_id = held.tenant_id and seen.catalog_id = held.catalog_id
+    and seen.history_epoch = held.history_epoch and seen.generation = held.generation
+    and seen.position = held.position + 1
+left join product.parked as waiting
+    on waiting.tenant_id = held.tenant_id and waiting.catalog_id = held.catalog_id
+    and waiting.history_epoch = held.history_epoch and waiting.generation = held.generation
+    and waiting.position = held.position + 1
+left join lateral (
+    select code, message from product.dead_letter
+    where tenant_id = held.tenant_id and catalog_id = held.catalog_id
+        and history_epoch = held.history_epoch and generation = held.generation
+        and position = held.position + 1 and resolved_at is null
+    order by last_seen_at desc
+    limit 1
+) as letter on true
+where held.tenant_id = %(tenant_id)s and held.catalog_id = %(catalog_id)s
+    and held.history_epoch = %(history_epoch)s and held.generation = %(generation)s;
+
 -- name: count_state
 -- What an operator asks of a consumer, in one row.
 select held.position as progress,

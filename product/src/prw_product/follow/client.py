@@ -19,6 +19,7 @@ from prw_product.follow.model import Page, Registered, Stream
 
 _CALL = timedelta(seconds=5)
 _LIST = timedelta(seconds=30)
+_MAX_POSITION = 2**63 - 1
 
 
 class ChangeClient:
@@ -101,6 +102,11 @@ def _page(answer: pb.StreamChangesResponse | pb.ListChangesResponse) -> Page:
 
 
 def _delivery(change: change_pb2.Change) -> Delivery:
-    if change.position < 1:
+    if not 1 <= change.position <= _MAX_POSITION:
         raise PrwError(Code.INTERNAL, "the server sent a change without a position")
-    return Delivery(change.position, change.committed_at.ToDatetime(tzinfo=UTC), change.event)
+    try:
+        committed_at = change.committed_at.ToDatetime(tzinfo=UTC)
+    except (ValueError, OverflowError) as error:
+        message = f"the server sent position {change.position} without a time"
+        raise PrwError(Code.INTERNAL, message) from error
+    return Delivery(change.position, committed_at, change.event)

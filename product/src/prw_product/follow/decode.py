@@ -121,7 +121,7 @@ def _body_id(body: Body) -> str:
 def _item(item: pb.CatalogItem) -> Item:
     return Item(
         _id(item.item_id, "item_id"),
-        _text(item.class_id),
+        _name(item.class_id, "class_id"),
         _stated(pb.ItemStatus.Name(item.status), "ITEM_STATUS_"),
         tuple(_id(successor, "successor") for successor in item.successors),
         _text(item.title),
@@ -136,9 +136,9 @@ def _mapping(mapping: pb.ListingMapping) -> Mapping:
         _id(mapping.item_id, "item_id"),
         _ordinal(mapping.item_revision, "item_revision"),
         _stated(pb.MappingStatus.Name(mapping.status), "MAPPING_STATUS_"),
-        _text(mapping.source_id),
+        _name(mapping.source_id, "source_id"),
         _text(mapping.listing_key),
-        _text(mapping.merchant_id),
+        _name(mapping.merchant_id, "merchant_id"),
         _text(mapping.url),
         _text(mapping.title),
         _instant(mapping, "observed_at"),
@@ -183,7 +183,7 @@ def _release(release: pb.Release, revision: int, position: int) -> Release:
         _id(release.item_id, "item_id"),
         _ordinal(release.item_revision, "item_revision"),
         _ordinal(release.publication_revision, "publication_revision"),
-        _text(release.class_id),
+        _name(release.class_id, "class_id"),
         _text(release.title),
         _attributes(release.public_fields),
         listings,
@@ -202,7 +202,9 @@ _BODIES: dict[str, Callable[[Any], Body]] = {
 
 def _attributes(attributes: Iterable[pb.Attribute]) -> tuple[Attribute, ...]:
     values = tuple(
-        Attribute(_id(a.key, "key"), _text(a.value), _text(a.unit), int(a.definition_version))
+        Attribute(
+            _id(a.key, "key"), _text(a.value), _name(a.unit, "unit"), int(a.definition_version)
+        )
         for a in attributes
     )
     if len({value.key for value in values}) != len(values):
@@ -245,6 +247,11 @@ def _id(value: str, field: str) -> str:
     if not value or len(value.encode()) > _MAX_ID_BYTES:
         raise ValueError(f"{field} is empty or longer than {_MAX_ID_BYTES} bytes")
     return _text(value)
+
+
+def _name(value: str, field: str) -> str:
+    """A text that an index holds: it may be empty, but not longer than an id."""
+    return _id(value, field) if value else value
 
 
 def _text(value: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from enum import StrEnum
 from random import SystemRandom
 
 from prw.errors import Code, PrwError
@@ -91,10 +92,16 @@ FINAL = frozenset(
 )
 """Asking again changes nothing: following ends, and an operator is told."""
 
+RENEWABLE = frozenset({Code.INVALID_TOKEN, Code.CREDENTIAL_REVOKED, Code.MISSING_SCOPE})
+"""Of these, what another token may change."""
+
 _ADVICE = {
     Code.CURSOR_AHEAD: "this projection is ahead of the stream: stop, and rebuild it from a snapshot",
     Code.CURSOR_PRUNED: "changes that this projection needs are gone: rebuild it from a snapshot",
     Code.EPOCH_FENCED: "the history was restored: rebuild the projection from its present epoch",
+    Code.INVALID_TOKEN: "provision the product's client anew",
+    Code.CREDENTIAL_REVOKED: "provision the product's client anew",
+    Code.MISSING_SCOPE: "the product's client needs the scope changes:read",
 }
 
 
@@ -114,6 +121,16 @@ def check_stream(told: Stream, scope: Scope, followed_epoch: int | None) -> None
     if followed_epoch is not None and told.history_epoch != followed_epoch:
         message = f"the epoch is {told.history_epoch}, this projection is of {followed_epoch}"
         raise PrwError(Code.EPOCH_FENCED, message)
+
+
+class Condition(StrEnum):
+    """How following goes, as ``status`` shows it."""
+
+    FOLLOWING = "following"
+    WAITING = "waiting"
+    """Trouble that may pass: it is tried again."""
+    STOPPED = "stopped"
+    """Trouble that an operator must end."""
 
 
 @dataclass(slots=True)

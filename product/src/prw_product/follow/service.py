@@ -7,6 +7,7 @@ this process loses and repeats nothing in effect. Only what asking again cannot 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,13 +21,17 @@ from prw_base.scope import Scope
 from prw_base.server.database import Database
 from prw_product.apply.model import ContentChanged, Delivery
 from prw_product.apply.service import Applied, Applier, GenerationMoved, Live, open_live
+from prw_product.follow import store
 from prw_product.follow.client import ChangeClient, Connect
 from prw_product.follow.decode import decode
 from prw_product.follow.model import (
     FINAL,
+    RENEWABLE,
+    Condition,
     Gap,
     GapOpen,
     Page,
+    Registered,
     Standing,
     Waits,
     check_stream,
@@ -40,11 +45,17 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class FollowSettings:
-    """What a follower is told; ``batch_size`` is the changes of one message, 1 to 1000."""
+    """What a follower is told; ``batch_size`` is the changes of one message, 1 to 1000.
+
+    ``read_token`` reads the token anew, or is None where it cannot change. A refused token that has
+    worked before is waited for until it is another one; one that never has only if ``patient``.
+    """
 
     scope: Scope
     batch_size: int = 500
     waits: Waits = Waits()
+    read_token: Callable[[], str] | None = None
+    patient: bool = False
 
 
 class Follower:
@@ -55,6 +66,7 @@ class Follower:
         self._connect = connect
         self._settings = settings
         self.standing = Standing()
+        self._token: str | None = None
 
     async def run(self) -> None:
         """Follow until cancelled. Raises PrwError, told to an operator, where that is no use."""
@@ -63,14 +75,15 @@ class Follower:
                 await self._run_session()
             except GenerationMoved:
                 _log.info("another generation serves now")
-            except (PrwError, GapOpen, psycopg.OperationalError) as error:
+            except (PrwError, GapOpen, psycopg.Error) as error:
                 await self._wait_after(error)
             except ContentChanged as error:
-                raise self._stop(PrwError(Code.CURSOR_AHEAD, str(error))) from error
+                raise await self._stop(PrwError(Code.CURSOR_AHEAD, str(error))) from error
             finally:
                 self.standing.connected = False
 
     async def _run_session(self) -> None:
+        self._token = self._read_token()
         async with self._connect() as client:
             try:
                 await self._follow(client)
@@ -96,27 +109,72 @@ class Follower:
         check_stream(registered.stream, self._settings.scope, self.standing.epoch)
         applier = Applier(self._database, decode, live.generation)
         session = _Session(client, applier, self._settings, self.standing, registered.reported)
-        self._begin(live)
+        await self._begin(live, registered)
         await session.run(live.progress)
 
-    def _begin(self, live: Live) -> None:
+    async def _begin(self, live: Live, registered: Registered) -> None:
         self.standing.progress = live.progress
         self.standing.connected = True
         self.standing.since = datetime.now(UTC)
+        self.standing.stopped = None
         _log.info("following", generation=live.generation.number, progress=live.progress)
+        if registered.reported > live.progress:
+            # Harmless while nothing was pruned; the stream says CURSOR_PRUNED where it was.
+            _log.error(
+                "this consumer has reported more than is here: a restored database, or two of one name",
+                reported=registered.reported,
+                progress=live.progress,
+            )
+        await self._tell(Condition.FOLLOWING)
 
     async def _wait_after(self, error: Exception) -> None:
         if isinstance(error, PrwError) and error.code in FINAL:
-            raise self._stop(error) from error
+            stopped = await self._stop(error)
+            if not self._may_renew(error):
+                raise stopped from error
+            await self._wait_for_token()
+            return
         self.standing.failures += 1
         wait = self._settings.waits.choose(self.standing.failures)
         _log.warning("following again soon", error=str(error), seconds=wait.total_seconds())
+        await self._tell(Condition.WAITING, error)
         await asyncio.sleep(wait.total_seconds())
 
-    def _stop(self, error: PrwError) -> PrwError:
+    async def _stop(self, error: PrwError) -> PrwError:
         self.standing.stopped = explain(error, self.standing.progress)
         _log.error("following stopped", code=error.code.value, reason=self.standing.stopped.message)
+        await self._tell(Condition.STOPPED, self.standing.stopped)
         return self.standing.stopped
+
+    async def _tell(self, condition: Condition, error: Exception | None = None) -> None:
+        """Note for ``status`` how it goes, where the database takes it."""
+        said = ("", "") if error is None else (type(error).__name__, str(error))
+        if isinstance(error, PrwError):
+            said = (error.code.value, error.message)
+        try:
+            await store.tell_condition(self._database, self._settings.scope, condition, *said)
+        except psycopg.Error as lost:
+            _log.warning("the database does not take how following goes", error=str(lost))
+
+    def _may_renew(self, error: PrwError) -> bool:
+        worked = self.standing.since is not None
+        renewable = error.code in RENEWABLE and self._settings.read_token is not None
+        return renewable and (worked or self._settings.patient)
+
+    async def _wait_for_token(self) -> None:
+        """Until the token is another one: the refused one is not sent again."""
+        while True:
+            await asyncio.sleep(self._settings.waits.base.total_seconds())
+            if self._read_token() not in (None, self._token):
+                _log.info("another token is there")
+                return
+
+    def _read_token(self) -> str | None:
+        try:
+            return None if self._settings.read_token is None else self._settings.read_token()
+        except PrwError:
+            # The call that needs it says so.
+            return None
 
 
 class _Session:
@@ -144,10 +202,10 @@ class _Session:
         expected = progress + 1
         async with aclosing(self._client.stream(self._epoch, progress, self._size)) as pages:
             async for page in pages:
-                self._standing.failures = 0
                 self._standing.cursor = page.cursor
                 if page.deliveries:
                     expected = await self._take(page, expected)
+                self._standing.failures = 0
 
     async def _take(self, page: Page, expected: int) -> int:
         await self._apply(page.deliveries)
@@ -167,7 +225,16 @@ class _Session:
             after = greatest(page.deliveries)
 
     async def _apply(self, deliveries: tuple[Delivery, ...]) -> None:
-        applied = await self._applier.apply(deliveries)
+        """Apply and report; a batch that the database has not the time for is halved."""
+        try:
+            applied = await self._applier.apply(deliveries)
+        except psycopg.errors.QueryCanceled:
+            if len(deliveries) == 1:
+                raise
+            half = len(deliveries) // 2
+            await self._apply(deliveries[:half])
+            await self._apply(deliveries[half:])
+            return
         self._standing.progress = max(self._standing.progress, applied.progress)
         await self._report(applied.progress)
         fault("follow.after_report")

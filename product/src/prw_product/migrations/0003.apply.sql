@@ -110,6 +110,19 @@ create table product.ignored_event (
 call product.protect('product.ignored_event');
 grant select, insert on product.ignored_event to product_app;
 
+-- How following goes, as the follower last told: for status, and for an operator after it ended.
+create table product.following (
+    tenant_id text not null,
+    catalog_id text not null,
+    condition text not null check (condition in ('following', 'waiting', 'stopped')),
+    code text not null,
+    message text not null,
+    told_at timestamptz not null default clock_timestamp(),
+    primary key (tenant_id, catalog_id)
+);
+call product.protect('product.following');
+grant select, insert, update on product.following to product_app;
+
 select product.create_generation(1);
 
 analyze product.inbox, product.parked, product.parked_need, product.progress;
