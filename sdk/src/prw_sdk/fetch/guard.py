@@ -15,6 +15,8 @@ from types import MappingProxyType
 
 import httpcore
 
+from prw_sdk.fetch.order import OrderedStream
+
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 Endpoint = tuple[str, int]
 Resolve = Callable[[str, int], Awaitable[tuple[str, ...]]]
@@ -161,7 +163,9 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         last: Exception = httpcore.ConnectError(f"{host} has no address")
         for address, at in await self._guard.endpoints(host, port):
             try:
-                return await self._inner.connect_tcp(address, at, None, local_address, options)
+                return OrderedStream(
+                    await self._inner.connect_tcp(address, at, None, local_address, options)
+                )
             except (httpcore.ConnectError, OSError) as failed:
                 last = failed
         raise httpcore.ConnectError(f"{host}:{port}: {last}") from last

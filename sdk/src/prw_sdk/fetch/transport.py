@@ -9,6 +9,7 @@ import httpcore
 import httpx
 
 from prw_sdk.fetch.guard import Guard, GuardedBackend
+from prw_sdk.fetch.order import OrderedStream
 
 _ERRORS: tuple[tuple[type[Exception], type[httpx.TransportError]], ...] = (
     (httpcore.ConnectTimeout, httpx.ConnectTimeout),
@@ -65,6 +66,9 @@ class GuardedTransport(httpx.AsyncBaseTransport):
             raise _translated(error) from error
         if not isinstance(answer.stream, AsyncIterable):
             raise TypeError("an asynchronous pool answers with an asynchronous stream")
+        if _came_unasked(answer):
+            await answer.aclose()
+            raise httpx.RemoteProtocolError("the answer was there before its question")
         return httpx.Response(
             status_code=answer.status,
             headers=answer.headers,
@@ -75,6 +79,12 @@ class GuardedTransport(httpx.AsyncBaseTransport):
     async def aclose(self) -> None:
         """Close every connection."""
         await self._pool.aclose()
+
+
+def _came_unasked(answer: httpcore.Response) -> bool:
+    stream = answer.extensions.get("network_stream")
+    alone = answer.extensions.get("http_version") != b"HTTP/2"
+    return alone and isinstance(stream, OrderedStream) and not stream.is_answered
 
 
 def _core_request(request: httpx.Request) -> httpcore.Request:

@@ -81,7 +81,8 @@ class SqliteFile:
                     f"the spool has schema version {found} and this program knows {SCHEMA_VERSION}: "
                     "upgrade prw-sdk"
                 )
-            if not found and connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            (tables,) = connection.execute("PRAGMA schema_version").fetchone()
+            if not found and tables:
                 raise SpoolUnusable("the file is a database of something else, not a spool")
             for version, block in _blocks(_VERSION, "schema.sql"):
                 if int(version) > found:
