@@ -5,6 +5,7 @@ from datetime import timedelta
 import psycopg
 import pytest
 from psycopg import errors
+from psycopg.conninfo import make_conninfo
 
 from prw.errors import Code
 from prw_base.deadline import bind_remaining
@@ -88,6 +89,27 @@ async def test_a_read_only_transaction_writes_nothing(database: Database) -> Non
     with pytest.raises(errors.ReadOnlySqlTransaction):
         async with database.transaction("ten_a", read_only=True) as conn:
             await conn.execute(ADD, ("ten_a", 1))
+
+
+async def test_a_commit_is_durable_and_a_silent_holder_is_bounded_whatever_the_server_says(
+    sample_database: dict[str, str],
+) -> None:
+    """Nothing is published that a crash may take back, and no lock is held for ever (state, "Hard-won rules")."""
+    lax = "-c synchronous_commit=off -c idle_in_transaction_session_timeout=0"
+    dsn = make_conninfo(sample_database["product_app"], options=lax)
+    show = "SELECT current_setting('synchronous_commit'), current_setting('idle_in_transaction_session_timeout')"
+    async with await Database.open(dsn) as opened, opened.transaction("ten_a") as conn:
+        assert await (await conn.execute(show)).fetchone() == ("on", "30s")
+
+
+async def test_a_stronger_durability_is_left_as_it_is(sample_database: dict[str, str]) -> None:
+    """Where commits wait for a standby to apply them, they still do."""
+    dsn = make_conninfo(
+        sample_database["product_app"], options="-c synchronous_commit=remote_apply"
+    )
+    async with await Database.open(dsn) as opened, opened.transaction("ten_a") as conn:
+        setting = await (await conn.execute("SHOW synchronous_commit")).fetchone()
+        assert setting == ("remote_apply",)
 
 
 async def test_a_statement_ends_with_its_timeout(database: Database) -> None:

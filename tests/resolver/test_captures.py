@@ -1,4 +1,4 @@
-"""Submission of captures over gRPC (if_capture_submit)."""
+"""Submission of captures over gRPC (if_capture_submit, AW-02)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_a_capture_is_durable_with_its_receipt_and_its_job(
 async def test_the_same_capture_again_gives_the_same_receipt(
     resolver: Running, superuser: Rows
 ) -> None:
-    """A retry after a lost answer converges: one row, one job, the former receipt, replayed."""
+    """AW-02: a retry after a lost answer converges: one row, one job, the former receipt, replayed."""
     collector = await resolver.collector()
     await collector.put()
     first, second = await collector.submit(capture()), await collector.submit(capture())
@@ -163,7 +163,7 @@ async def test_concurrent_submissions_of_other_bodies_conflict(resolver: Running
 
 
 async def test_a_capture_may_cite_only_stored_artifacts(resolver: Running, superuser: Rows) -> None:
-    """ARTIFACT_NOT_STORED names the part: declared is not stored, another tenant's is not ours."""
+    """AW-02, bytes first: ARTIFACT_NOT_STORED names the part; declared is not stored, another tenant's is not ours."""
     collector = await resolver.collector()
     await collector.declare()
     stranger = await resolver.collector("ten_synth_b")

@@ -38,7 +38,7 @@ async def served(resolver_database: dict[str, str], tmp_path: Path) -> AsyncIter
 async def test_a_killed_submission_is_kept_whole_or_not_at_all_and_may_be_repeated(
     served: Served, token: str, superuser: Rows, point: str, kept: int
 ) -> None:
-    """Capture, receipt and job are one transaction; the retry converges to one of each."""
+    """AW-02: capture, receipt and job are one transaction; the retry converges to one of each."""
     async with calling(await served.start(f"{point}=kill"), token) as collector:
         await collector.put()
         refused = await refusal(collector.submit(capture()))

@@ -172,7 +172,7 @@ def test_the_server_may_not_rewrite_history(conn: psycopg.Connection[Any]) -> No
 
 @pytest.mark.parametrize("kind", ["model", "machine", ""])
 def test_no_decisions_actor_is_a_model(conn: psycopg.Connection[Any], kind: str) -> None:
-    """A decision is a person's or a rule's."""
+    """No model's word is a fact: a decision is a person's or a rule's."""
     with pytest.raises(errors.CheckViolation):
         decide(conn, "dec_x", actor_kind=kind)
 
@@ -181,7 +181,7 @@ def test_no_decisions_actor_is_a_model(conn: psycopg.Connection[Any], kind: str)
 def test_a_rules_decision_rests_on_adapters_claims_only(
     conn: psycopg.Connection[Any], origin: object
 ) -> None:
-    """A single claim of another origin, or of none, refuses it; a person may decide on it."""
+    """No model's word is a fact: one claim of another origin refuses a rule's decision; a person may decide on it."""
     doubtful = Jsonb([QUOTE, QUOTE | {"origin": origin}])
     with pytest.raises(errors.CheckViolation, match="decision_rule_rests_on_adapters"):
         decide(conn, "dec_x", evidence=doubtful)
@@ -192,6 +192,15 @@ def test_a_rules_decision_rests_on_adapters_claims_only(
     decide(conn, "dec_y", evidence=doubtful, action="approve", prior_decisions=["dec_x"])
     with pytest.raises(errors.CheckViolation):
         decide(conn, "dec_z", evidence=doubtful, action="approve")
+
+
+def test_a_decision_rests_on_former_ones_that_exist(conn: psycopg.Connection[Any]) -> None:
+    """INV-05: a rule cannot publish on the word of a decision that nobody made."""
+    decide(conn, "dec_x")
+    for prior in (["dec_nowhere"], ["dec_x", "dec_nowhere"], ["dec_y"]):
+        with pytest.raises(errors.ForeignKeyViolation, match="dec_y rests on"):
+            decide(conn, "dec_y", action="approve", prior_decisions=prior)
+    decide(conn, "dec_y", action="approve", prior_decisions=["dec_x"])
 
 
 def test_a_change_and_its_events_are_one(conn: psycopg.Connection[Any]) -> None:

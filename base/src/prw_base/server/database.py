@@ -25,11 +25,16 @@ T = TypeVar("T")
 API_TIMEOUT: Final = timedelta(seconds=5)
 CONSUMER_TIMEOUT: Final = timedelta(seconds=30)
 ATTEMPTS: Final = 3
+IDLE_TIMEOUT: Final = timedelta(seconds=30)
+"""How long a transaction may hold its locks without saying anything."""
 
 _BEGIN: Final[LiteralString] = """
 SELECT set_config('app.tenant_id', %(tenant)s, true),
        set_config('statement_timeout', %(timeout)s, true),
-       set_config('transaction_read_only', %(read_only)s, true)
+       set_config('transaction_read_only', %(read_only)s, true),
+       set_config('idle_in_transaction_session_timeout', %(idle)s, true),
+       set_config('synchronous_commit', CASE current_setting('synchronous_commit')
+                  WHEN 'off' THEN 'on' ELSE current_setting('synchronous_commit') END, true)
 """
 _WHO: Final[LiteralString] = """
 SELECT session_user, rolsuper OR rolbypassrls OR EXISTS (
@@ -117,6 +122,8 @@ class Database:
     ) -> AsyncIterator[Connection]:
         """One transaction of ``tenant_id`` (None: no tenant): commit at the end, else roll back.
 
+        Whatever the server's own settings are, its COMMIT is durable when it returns, and a holder
+        that falls silent inside of it loses its locks (state, "Hard-won rules").
         ``timeout`` bounds each statement; a caller's deadline that ends sooner wins. Raises
         CommitUnknown where the connection died during COMMIT.
         """
@@ -163,6 +170,7 @@ def _settings(tenant_id: str | None, timeout: timedelta, read_only: bool) -> dic
         # Zero would mean no limit at all.
         "timeout": str(max(1, int(bounded.total_seconds() * 1000))),
         "read_only": "on" if read_only else "off",
+        "idle": str(int(IDLE_TIMEOUT.total_seconds() * 1000)),
     }
 
 

@@ -1,4 +1,4 @@
-"""The use cases of intake but for the bytes: register, submit, read receipts, and hand a capture to the worker."""
+"""The use cases of intake but for the bytes: register, submit (AW-02), read receipts, hand a capture to the worker."""
 
 from __future__ import annotations
 

@@ -90,7 +90,8 @@ language sql as $$
     values (p_tenant, p_catalog, p_epoch) on conflict do nothing;
 $$;
 
--- One command under the cursor's lock (AW-01): case, decision, facts, outbox. Returns the position after it.
+-- One command under the cursor's lock (AW-01): case, decision, facts, and with each fact its event (INV-06).
+-- Returns the position after it.
 create function resolver.stream_apply(p_tenant text, p_catalog text, p_epoch bigint, p_position bigint, p_command jsonb)
 returns bigint language plpgsql as $$
 declare

@@ -1,4 +1,4 @@
--- Catalog: the invariants that no constraint can hold, since they look at other rows or at the row as it was.
+-- Catalog and review: the invariants that no constraint can hold, since they look at other rows or at the row as it was.
 -- depends: 0010.stream
 
 set local role prw_owner;
@@ -48,5 +48,23 @@ begin
 end $$;
 create trigger inventory_observation_newest_counts before update on resolver.inventory_observation
     for each row execute function resolver.catalog_newest_observation_counts();
+
+-- INV-05: what rests on former decisions rests on decisions that are there; a list can be no foreign key.
+create function resolver.review_prior_decisions_exist() returns trigger language plpgsql as $$
+begin
+    if exists (
+        select from unnest(new.prior_decisions) as prior (decision_id)
+         where not exists (
+            select from resolver.decision d
+             where d.tenant_id = new.tenant_id and d.decision_id = prior.decision_id
+               and d.catalog_id = new.catalog_id)) then
+        raise exception 'a decision that decision % rests on does not exist', new.decision_id
+            using errcode = 'foreign_key_violation', constraint = 'decision_prior_decisions_exist';
+    end if;
+    return new;
+end $$;
+create trigger decision_prior_decisions_exist before insert on resolver.decision
+    for each row when (cardinality(new.prior_decisions) > 0)
+    execute function resolver.review_prior_decisions_exist();
 
 reset role;
