@@ -36,7 +36,10 @@ TOKEN = "a-token"
 
 @dataclass
 class Intake:
-    """What the resolver was given, how often it was asked, and the errors that it answers next."""
+    """What the resolver was given, how often it was asked, and the errors that it answers next.
+
+    `late` says how many calls of a method do their work and never answer.
+    """
 
     address: str = ""
     tenant: str = "ten_synth_a"
@@ -47,6 +50,7 @@ class Intake:
     captures: dict[tuple[str, str, str], Capture] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     errors: dict[str, list[PrwError | None]] = field(default_factory=dict)
+    late: dict[str, int] = field(default_factory=dict)
     chunks: list[int] = field(default_factory=list)
 
     def fail(self, method: str, *errors: PrwError | None) -> None:
@@ -120,6 +124,10 @@ class _Captures(CaptureServiceServicer):
         key = (capture.source_id, capture.native_record_id, moment)
         replayed = key in self.intake.captures
         self.intake.captures.setdefault(key, capture)
+        if self.intake.late.get("SubmitCapture", 0) > 0:
+            self.intake.late["SubmitCapture"] -= 1
+            # the caller's deadline ends this call
+            await asyncio.Event().wait()
         receipt = Receipt(receipt_id="rcp_" + "_".join(key[1:]), replayed=replayed)
         return captures.SubmitCaptureResponse(receipt=receipt)
 

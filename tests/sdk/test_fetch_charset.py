@@ -7,6 +7,8 @@ import codecs
 import pytest
 
 from prw_sdk.fetch.charset import declared, used
+from prw_sdk.fetch.http import HttpNet
+from tests.sdk.misbehaving import Site, answer
 
 HTML = "text/html"
 
@@ -46,3 +48,48 @@ def test_text_without_a_label_is_utf_8_where_it_can_be() -> None:
 def test_bytes_that_are_no_text_have_no_charset() -> None:
     """An image is not read as text."""
     assert used(None, b"\x89PNG", "image/png") is None
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "text"),
+    [
+        ("text/html; charset=windows-1252", b"\x80 \xe4", "€ ä"),
+        ("text/html; charset=iso-8859-1", b"\x80 \xe4", "€ ä"),
+        ("text/html; charset=iso-8859-15", b"\xa4 \xe4", "€ ä"),
+        ("text/html; charset=utf-8", b'<meta charset="latin1">\xc3\xa4', None),
+        ("text/html", b'<meta charset="windows-1252">\x80', None),
+        (
+            "text/html",
+            b'<meta http-equiv="Content-Type" content="text/html; charset=iso-8859-2">\xb1',
+            None,
+        ),
+        ("text/html; charset=latin1", codecs.BOM_UTF8 + "ä".encode(), "ä"),
+        ("text/html", codecs.BOM_UTF16_BE + "ä".encode("utf-16-be"), "ä"),
+        ("text/html; charset=utf-8", b"\xe4 wrong label", "\ufffd wrong label"),
+        ("text/html; charset=nonsense", "ä".encode(), "ä"),
+        ("text/html; charset=", b"\xe4", "ä"),
+        ('text/html; charset="UTF-8"', "ä".encode(), "ä"),
+        ("text/html; charset=shift_jis", "日本".encode("shift_jis"), "日本"),
+        ("text/html; charset=gb2312", "中文".encode("gb18030"), "中文"),
+        ("application/xml", b'<?xml version="1.0" encoding="iso-8859-1"?>\xe4', None),
+        ("application/json", '"ä"'.encode(), '"ä"'),
+        ("text/csv", b"\xe4;1", "ä;1"),
+    ],
+)
+async def test_a_page_reads_as_a_browser_would_show_it(
+    site: Site, net: HttpNet, content_type: str, body: bytes, text: str | None
+) -> None:
+    """Mark, header, document, then a guess; a wrong label damages characters and nothing else."""
+    url = site.serve("/a", answer(body, content_type=content_type))
+    part = await net.get(url, role="page")
+    assert part.body == body
+    shown = {b"latin1": "ä", b"1252": "€", b"8859-2": "ą", b"xml": "ä"}
+    expected = text or next(c for mark, c in shown.items() if mark in body)
+    assert part.text() == expected if text else part.text().endswith(expected)
+
+
+async def test_a_document_cannot_say_that_it_is_utf_16(site: Site, net: HttpNet) -> None:
+    """It was read as ASCII so far (WHATWG, "prescan"): UTF-16 there means UTF-8."""
+    body = '<meta charset="utf-16"><p>ä'.encode()
+    part = await net.get(site.serve("/a", answer(body, content_type="text/html")), role="page")
+    assert part.text() == body.decode()

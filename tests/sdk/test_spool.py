@@ -298,3 +298,99 @@ def test_a_capture_survives_the_spool(
     encoded = codec.encode(whole)
     assert codec.decode(encoded, lambda sha256: body) == whole
     assert codec.encode(codec.decode(encoded, lambda sha256: body)) == encoded
+
+
+def test_a_damaged_file_of_the_right_length_is_mended_by_keeping_its_bytes_again(
+    tmp_path: Path,
+) -> None:
+    """A file is known by what it holds, not by its length."""
+    blobs = Blobs(tmp_path)
+    sha256 = blobs.put(b"evidence")
+    blobs.path(sha256).write_bytes(b"Evidence")
+    assert blobs.has(sha256, 8)
+    assert not blobs.is_whole(sha256)
+    blobs.put(b"evidence")
+    assert blobs.get(sha256) == b"evidence"
+
+
+def test_bytes_that_another_process_left_are_durable_before_they_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its name may not have reached the disk when it was killed, so the folder is flushed once more."""
+    Blobs(tmp_path).put(b"evidence")
+    synced: list[Path] = []
+    monkeypatch.setattr("prw_sdk.spool.blobs.sync_folder", synced.append)
+    sha256 = Blobs(tmp_path).put(b"evidence")
+    assert synced == [tmp_path / sha256[:2]]
+
+
+def test_the_folder_of_a_spool_is_durable_when_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With each of the folders above it that had to be made."""
+    synced: list[Path] = []
+    monkeypatch.setattr("prw_base.files.sync_folder", synced.append)
+    Spool(tmp_path / "a" / "spool").close()
+    assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "spool"]
+
+
+def test_a_spool_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """With everything that it holds."""
+    old = Spool(tmp_path)
+    old.ledger.settle(NEVER_SETTLED, item(), capture())
+    old.close()
+    connection = sqlite3.connect(tmp_path / "ledger.sqlite")
+    connection.executescript("DROP TABLE drains; DROP TABLE receipts; PRAGMA user_version=1")
+    connection.close()
+    spool = Spool(tmp_path)
+    assert [kept.key for kept in spool.ledger.kept()] == [KEY]
+    assert spool.ledger.bind("local", "ten_synth_a", NOW) == "ten_synth_a"
+    spool.close()
+
+
+def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    """It is not made into a spool."""
+    connection = sqlite3.connect(tmp_path / "ledger.sqlite")
+    connection.execute("CREATE TABLE theirs (x)")
+    connection.close()
+    with pytest.raises(SpoolUnusable, match="something else"):
+        Spool(tmp_path)
+    tables = sqlite3.connect(tmp_path / "ledger.sqlite").execute("SELECT name FROM sqlite_schema")
+    assert [name for (name,) in tables] == ["theirs"]
+
+
+def test_a_file_that_is_no_database_is_told(tmp_path: Path) -> None:
+    """In one line, not as a defect of ours."""
+    (tmp_path / "ledger.sqlite").write_bytes(b"something else, long enough to be looked at" * 30)
+    with pytest.raises(SpoolUnusable, match="not a database"):
+        Spool(tmp_path)
+
+
+def test_a_ledger_that_is_damaged_while_it_is_read_is_told(spool: Spool) -> None:
+    """A table that is gone is the spool's trouble, with the same words as a full disk."""
+    connection = sqlite3.connect(spool.folder / "ledger.sqlite")
+    connection.execute("DROP TABLE items")
+    connection.close()
+    with pytest.raises(SpoolUnusable, match="cannot be used"):
+        spool.ledger.item(KEY)
+
+
+def test_captures_of_no_tenant_go_to_one_tenant_only(spool: Spool) -> None:
+    """The first one holds."""
+    assert spool.ledger.bind("local", "ten_synth_a", NOW) == "ten_synth_a"
+    assert spool.ledger.bind("local", "ten_synth_b", NOW) == "ten_synth_a"
+    assert spool.ledger.bind("other", "ten_synth_b", NOW) == "ten_synth_b"
+
+
+@pytest.mark.parametrize("unfinished", [False, True])
+def test_retry_fetches_damaged_items_again_unless_their_run_still_goes_on(
+    spool: Spool, unfinished: bool
+) -> None:
+    """One run keeps one capture of an item; the next one may keep another."""
+    run = spool.ledger.begin_run(KEY.tenant, KEY.source_id, NOW)
+    spool.ledger.settle(NEVER_SETTLED, item(), capture())
+    if not unfinished:
+        spool.ledger.finish_run(run, NOW)
+    spool.ledger.mark_refused(1, "EVIDENCE_DAMAGED", "gone")
+    spool.ledger.revive(None, None, NOW)
+    assert len(spool.ledger.due(KEY.tenant, KEY.source_id, NOW)) == (not unfinished)

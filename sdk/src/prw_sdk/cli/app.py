@@ -37,7 +37,7 @@ P = ParamSpec("P")
 _EPILOG = (
     "Exit status: 0 done; 1 done, but something was put off, set aside or refused (see `status`); "
     "2 wrong usage, settings or spool; 3 the resolver is not available, captures wait in the spool; "
-    "4 the resolver denies this collector; 130 interrupted, run again to resume."
+    "4 the resolver denies this collector, or a source of it; 130 interrupted, run again to resume."
 )
 
 app = typer.Typer(

@@ -133,7 +133,7 @@ class ResolverSection(_Section):
                 "resolver: give token_file (or PRW_COLLECT_RESOLVER__TOKEN), "
                 "as made by `prw resolver client provision`"
             )
-        return lambda: _bytes(path, "resolver.token_file").decode("ascii").strip()
+        return lambda: _token_in(path)
 
 
 class SourceSection(_Section):
@@ -312,6 +312,13 @@ def _secret(value: str, field: str) -> str:
     if rest not in os.environ:
         raise SettingsUnusable(f"{field}: the environment has no {rest}")
     return os.environ[rest]
+
+
+def _token_in(path: Path) -> str:
+    token = _bytes(path, "resolver.token_file").decode("ascii", "replace").strip()
+    if not token or not token.isprintable() or "\ufffd" in token:
+        raise SettingsUnusable(f"resolver.token_file: {path} holds no token")
+    return token
 
 
 def _bytes(path: Path, field: str) -> bytes:

@@ -41,9 +41,14 @@ def used(label: str | None, body: bytes, media_type: str) -> str | None:
     if marked is not None:
         return _WITH_BOM.get(marked, marked)
     codec = None if label is None else resolve_encoding(label)
-    if codec is not None and is_charset(codec):
+    if codec is not None and is_charset(codec) and not _belies(codec, body):
         return codec
     return _guess(body) if _is_text(media_type) else None
+
+
+def _belies(codec: str, body: bytes) -> bool:
+    """Whether a document whose declaration can be read as ASCII is said to be in wide characters."""
+    return codec.startswith(("utf-16", "utf-32")) and _in_document(body[:_HEAD]) is not None
 
 
 def _guess(body: bytes) -> str:
