@@ -10,8 +10,12 @@ import sys
 from pathlib import Path
 
 import httpx
+import psycopg
 import pytest
 
+from prw_base.ids import uuid7
+from prw_base.server.postgres import Cluster
+from prw_base.server.provision import PRODUCT_ROLES, provision
 from tests.product.events import CATALOG, TENANT, story
 from tests.product.rpc import Resolver
 from tests.support.waiting import until
@@ -106,6 +110,24 @@ async def test_a_superuser_is_refused(product_database: dict[str, str]) -> None:
     status, _, err = await _run(dsns, "status")
     assert status != 0
     assert "row-level security" in err
+
+
+@pytest.mark.parametrize("command", ["serve", "follow", "status"])
+async def test_a_database_that_was_not_migrated_is_told_in_one_line(
+    cluster: Cluster, product_database: dict[str, str], token_file: Path, command: str
+) -> None:
+    """No program starts half: exit 1, and what to run."""
+    name = f"empty_{uuid7().hex}"
+    dsns = provision(cluster, name, PRODUCT_ROLES)
+    try:
+        token = () if command == "status" else ("--token-file", str(token_file))
+        status, out, err = await _run(product_database | dsns, command, *token)
+    finally:
+        with psycopg.connect(cluster.dsn, autocommit=True) as admin:
+            admin.execute(f"drop database {name} with (force)".encode())
+    assert (status, out) == (1, "")
+    (line,) = err.splitlines()
+    assert "run `prw product migrate`" in line
 
 
 async def test_migrating_again_changes_nothing(product_database: dict[str, str]) -> None:

@@ -313,6 +313,7 @@ async def test_health_says_what_is_public(http: httpx.AsyncClient, applier: Appl
         "following": None,
         "progress": None,
         "stopped": None,
+        "held": None,
     }
 
 

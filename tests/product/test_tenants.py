@@ -102,6 +102,13 @@ async def test_no_row_can_be_written_for_another_tenant(
         "drop schema projection_1 cascade",
         "create schema projection_9",
         "create table product.mine ()",
+        "create table projection_1.mine ()",
+        "create view projection_1.seen as select 1",
+        "create function product.mine() returns int language sql as 'select 1'",
+        "create table public.mine ()",
+        "create extension btree_gist",
+        "alter role product_app bypassrls",
+        "select set_config('row_security', 'off', true), * from product.inbox, pg_authid",
         "alter table product.inbox disable row level security",
         "call product.protect('product.inbox')",
         "set role prw_owner",
@@ -116,6 +123,77 @@ async def test_the_servers_role_may_do_no_more_than_it_needs(
         pytest.raises(errors.InsufficientPrivilege),
     ):
         conn.execute(statement.encode())
+
+
+@pytest.mark.parametrize(
+    ("number", "refused"),
+    [
+        ("0", errors.InvalidParameterValue),
+        ("-1", errors.InvalidParameterValue),
+        ("null", errors.InvalidParameterValue),
+        ("2147483648", errors.UndefinedFunction),
+        ("'1; drop schema product cascade'", errors.InvalidTextRepresentation),
+        ("'1'::text", errors.UndefinedFunction),
+    ],
+)
+async def test_a_generation_is_made_by_its_number_alone(
+    product_database: dict[str, str], number: str, refused: type[psycopg.Error]
+) -> None:
+    """The owner's function takes nothing that could become SQL, and nothing below 1."""
+    with (
+        psycopg.connect(product_database["product_app"]) as conn,
+        pytest.raises(refused),
+    ):
+        conn.execute(f"select product.create_generation({number})".encode())
+
+
+async def test_what_a_caller_puts_in_the_way_does_not_change_what_is_made(
+    filled: Database, product_database: dict[str, str]
+) -> None:
+    """A search path and temporary functions of the caller's are not the owner's; again is nothing."""
+    hostile = (
+        "create temp table pg_class (oid oid, relnamespace oid, relkind char)",
+        "create function pg_temp.format(text, text) returns text return 'drop schema product cascade'",
+        "set search_path = pg_temp, pg_catalog",
+        "select product.create_generation(2147483647)",
+        "select product.create_generation(1)",
+    )
+    with psycopg.connect(product_database["product_app"]) as conn:
+        for statement in hostile:
+            conn.execute(statement.encode())
+    unprotected = (
+        "select relname from pg_class where relkind = 'r' and not relforcerowsecurity"
+        " and relnamespace = 'projection_2147483647'::regnamespace"
+    )
+    dsn = product_database["superuser"]
+    assert looking.rows(dsn, unprotected) == []
+    made = "select count(*) from pg_tables where schemaname = 'projection_2147483647'"
+    assert looking.rows(dsn, made) == [(len(looking.PROJECTED),)]
+    assert _count(product_database["product_app"], "projection_1.public_item", SCOPE.tenant_id) == 2
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "update product.generation set status = 'retired'",
+        "update product.serving_generation set switched_at = now()",
+        "update product.progress set position = 99",
+        "update product.following set code = 'X'",
+        "update projection_1.public_item set title = 'theirs'",
+        "delete from projection_1.public_listing",
+        "delete from product.parked",
+    ],
+)
+async def test_another_tenants_generation_cannot_be_touched(
+    filled: Database, product_database: dict[str, str], statement: str
+) -> None:
+    """What is granted reaches the own tenant's rows only."""
+    with psycopg.connect(product_database["product_app"]) as conn:
+        conn.execute("select set_config('app.tenant_id', %s, true)", (OTHER.tenant_id,))
+        assert conn.execute(statement.encode()).rowcount == 0
+        conn.execute("select set_config('app.tenant_id', %s, true)", (SCOPE.tenant_id,))
+        assert conn.execute(statement.encode()).rowcount > 0
+        conn.rollback()
 
 
 async def test_no_query_answers_with_another_tenants_item(filled: Database) -> None:

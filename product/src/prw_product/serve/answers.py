@@ -86,11 +86,12 @@ class ProblemAnswer(BaseModel):
 class HealthAnswer(BaseModel):
     """Whether the catalogue can be read, and how following goes where this process follows."""
 
-    status: str = Field(description="ok")
+    status: str = Field(description="ok, or degraded: read on, but what is there grows old.")
     public_items: int
     following: bool | None = Field(description="Null where another process follows.")
     progress: int | None
     stopped: str | None = Field(description="The code that ended following, if any.")
+    held: str | None = Field(description="The code of the refused change that holds progress.")
 
 
 def item_answer(item: Item) -> ItemAnswer:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from typing import Annotated
+from typing import Any
 
 import psycopg
 import structlog
-from fastapi import APIRouter, FastAPI, Query, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, Response
 from starlette.exceptions import HTTPException
@@ -19,12 +18,20 @@ from prw_base.ids import new_id
 from prw_base.server.database import as_prw_error
 from prw_product.follow.model import Standing
 from prw_product.serve import answers
-from prw_product.serve.model import MAX_PAGE, MAX_TEXT, ItemQuery
+from prw_product.serve.caching import Tagged
+from prw_product.serve.model import ItemQuery
 from prw_product.serve.pages import error_page, make_pages
+from prw_product.serve.parameters import (
+    ATTR_PARAMETER,
+    ClassId,
+    PageSize,
+    PageToken,
+    attribute_filters,
+    only,
+)
 from prw_product.serve.service import Catalogue
 
 _log = structlog.get_logger(__name__)
-_ATTRIBUTE = re.compile(r"attr\[(?P<key>[^\[\]]+)\]")
 
 _HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; form-action 'self'; "
@@ -32,43 +39,42 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
-_PROBLEMS: dict[int | str, dict[str, object]] = {
-    status: {
-        "model": answers.ProblemAnswer,
-        "content": {"application/problem+json": {}},
-        "description": description,
-    }
-    for status, description in ((422, "VALIDATION_FAILED"), (503, "UNAVAILABLE, OVERLOADED"))
-}
-_NO_ITEM: dict[int | str, dict[str, object]] = {
-    404: {
-        "model": answers.ProblemAnswer,
-        "content": {"application/problem+json": {}},
-        "description": "NOT_FOUND",
-    }
-}
-_ATTR_PARAMETER = {
-    "name": "attr",
-    "in": "query",
-    "style": "deepObject",
-    "explode": True,
-    "description": "attr[key]=value: only items with this value, canonical or as people write it "
-    "(attr[storage:capacity]=1 TB). At most 16.",
-    "schema": {"type": "object", "additionalProperties": {"type": "string", "maxLength": MAX_TEXT}},
-}
+_Responses = dict[int | str, dict[str, Any]]
 
-PageSize = Annotated[int, Query(ge=0, le=MAX_PAGE, description="At most so many; 0 for 50.")]
-PageToken = Annotated[
-    str, Query(max_length=MAX_TEXT, description="Token of the previous page, or empty.")
-]
-ClassId = Annotated[
-    str | None, Query(alias="class", max_length=128, description="Only this class.")
-]
+
+def _problems(**descriptions: str) -> _Responses:
+    """The error answers of a route, by the names of their codes."""
+    return {
+        int(status.removeprefix("on_")): {"model": answers.ProblemAnswer, "description": codes}
+        for status, codes in descriptions.items()
+    }
+
+
+_FAILURES = _problems(on_500="INTERNAL", on_503="UNAVAILABLE, OVERLOADED")
+_UNCHANGED: _Responses = {304: {"description": "What If-None-Match names has not changed."}}
+_REFUSALS = _problems(on_422="VALIDATION_FAILED") | _FAILURES | _UNCHANGED
+_NO_ITEM = _problems(on_404="NOT_FOUND")
+_PROBLEM_TYPE = "application/problem+json"
+
+
+class _Application(FastAPI):
+    """FastAPI, whose document gives errors the media type that they have."""
+
+    def openapi(self) -> dict[str, Any]:
+        """The document, made once."""
+        document = super().openapi()
+        for path in document["paths"].values():
+            for answer in path["get"]["responses"].values():
+                content = answer.get("content", {})
+                schema = content.get("application/json", {}).get("schema", {})
+                if schema.get("$ref", "").endswith("/ProblemAnswer"):
+                    content[_PROBLEM_TYPE] = content.pop("application/json")
+        return document
 
 
 def make_app(catalogue: Catalogue, standing: Standing | None = None) -> FastAPI:
     """The application: API, pages and health; ``standing`` where this process also follows."""
-    app = FastAPI(
+    app = _Application(
         title="Catalogue",
         version="1",
         summary="Released items, their offers and the merchants that make them.",
@@ -83,6 +89,7 @@ def make_app(catalogue: Catalogue, standing: Standing | None = None) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _on_invalid)
     app.add_exception_handler(HTTPException, _on_http)
     app.middleware("http")(_guarded)
+    app.add_middleware(Tagged)
     app.add_middleware(_HeadAsGet)
     return app
 
@@ -100,9 +107,14 @@ class _HeadAsGet:
 
 
 def _api(catalogue: Catalogue) -> APIRouter:
-    api = APIRouter(prefix="/v1", tags=["catalogue"], responses=_PROBLEMS)
+    api = APIRouter(prefix="/v1", tags=["catalogue"], responses=_REFUSALS)
 
-    @api.get("/items", openapi_extra={"parameters": [_ATTR_PARAMETER]}, operation_id="listItems")
+    @api.get(
+        "/items",
+        openapi_extra={"parameters": [ATTR_PARAMETER]},
+        dependencies=[Depends(only("class", "page_size", "page_token", attributes=True))],
+        operation_id="listItems",
+    )
     async def list_items(
         request: Request,
         class_id: ClassId = None,
@@ -113,12 +125,21 @@ def _api(catalogue: Catalogue) -> APIRouter:
         query = ItemQuery(class_id, attribute_filters(request), page_size, page_token)
         return answers.items_answer(await catalogue.list_items(query))
 
-    @api.get("/items/{item_id}", responses=_NO_ITEM, operation_id="getItem")
+    @api.get(
+        "/items/{item_id}",
+        responses=_NO_ITEM,
+        dependencies=[Depends(only())],
+        operation_id="getItem",
+    )
     async def get_item(item_id: str) -> answers.ItemAnswer:
         """One released item with its offers."""
         return answers.item_answer(await catalogue.get_item(item_id))
 
-    @api.get("/merchants", operation_id="listMerchants")
+    @api.get(
+        "/merchants",
+        dependencies=[Depends(only("page_size", "page_token"))],
+        operation_id="listMerchants",
+    )
     async def list_merchants(
         page_size: PageSize = 0, page_token: PageToken = ""
     ) -> answers.MerchantsAnswer:
@@ -131,42 +152,22 @@ def _api(catalogue: Catalogue) -> APIRouter:
 def _health(catalogue: Catalogue, standing: Standing | None) -> APIRouter:
     router = APIRouter(tags=["health"])
 
-    @router.get("/healthz", operation_id="health")
-    async def health() -> answers.HealthAnswer:
+    @router.get("/healthz", operation_id="health", responses=_FAILURES)
+    async def health(response: Response) -> answers.HealthAnswer:
         """Whether the catalogue can be read; 503 where the database does not answer."""
-        counts = await catalogue.count()
+        response.headers["Cache-Control"] = "no-store"
+        counts, held = await catalogue.count(), await catalogue.find_refusal()
         stopped = standing.stopped if standing else None
         return answers.HealthAnswer(
-            status="ok",
+            status="ok" if stopped is None and held is None else "degraded",
             public_items=counts.items,
             following=None if standing is None else standing.connected,
             progress=None if standing is None else standing.progress,
             stopped=None if stopped is None else stopped.code.value,
+            held=held,
         )
 
     return router
-
-
-def attribute_filters(request: Request) -> dict[str, str]:
-    """The ``attr[key]=value`` parameters. Raises PrwError where one is there twice."""
-    found: dict[str, str] = {}
-    for name, value in request.query_params.multi_items():
-        match = _ATTRIBUTE.fullmatch(name)
-        if match is None:
-            _refuse_misspelt(name)
-            continue
-        if match["key"] in found:
-            raise PrwError(Code.VALIDATION_FAILED, "an attribute is asked for twice", field=name)
-        found[match["key"]] = value
-    return found
-
-
-def _refuse_misspelt(name: str) -> None:
-    """A filter that is none would answer with everything."""
-    if re.match(r"attr(?:$|\[)", name):
-        raise PrwError(
-            Code.VALIDATION_FAILED, "an attribute is asked for as attr[key]=value", field=name
-        )
 
 
 async def _guarded(request: Request, call_next: RequestResponseEndpoint) -> Response:
@@ -209,9 +210,7 @@ async def _on_http(request: Request, error: Exception) -> Response:
         raise error
     code = Code.NOT_FOUND if error.status_code == 404 else Code.VALIDATION_FAILED
     problem = PrwError(code, str(error.detail)).problem() | {"status": error.status_code}
-    return JSONResponse(
-        problem, error.status_code, dict(error.headers or {}), "application/problem+json"
-    )
+    return JSONResponse(problem, error.status_code, dict(error.headers or {}), _PROBLEM_TYPE)
 
 
 def _problem(request: Request, error: PrwError) -> Response:
@@ -222,4 +221,4 @@ def _problem(request: Request, error: PrwError) -> Response:
     if not request.url.path.startswith("/v1/") and "text/html" in request.headers.get("accept", ""):
         return error_page(error, headers)
     status = TABLE[error.code].http
-    return JSONResponse(error.problem(), status, headers, "application/problem+json")
+    return JSONResponse(error.problem(), status, headers, _PROBLEM_TYPE)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
+from typing import TypeVar
 
 from prw.errors import Code, PrwError
 from prw_base.canonical import canonical_json, sha256_hex
@@ -14,6 +16,10 @@ DEFAULT_PAGE = 50
 MAX_PAGE = 500
 MAX_TEXT = 512
 MAX_FILTERS = 16
+MAX_PAGE_BYTES = 3 * 1024 * 1024
+"""A page of long texts ends sooner: a message has at most 4 MiB."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +107,36 @@ def check_query(query: ItemQuery) -> None:
     for text in (query.class_id or "", query.page_token, *given, *given.values()):
         if len(text) > MAX_TEXT or "\0" in text:
             raise _invalid("query", f"a text is longer than {MAX_TEXT} characters or holds a NUL")
+
+
+def weigh_item(item: Item) -> int:
+    """At least the bytes of an item's message."""
+    offers = sum(weigh_offer(offer) for offer in item.offers)
+    values = sum(_weigh(a.key, a.value, a.unit) for a in item.attributes)
+    return _weigh(item.item_id, item.class_id, item.title, "", "") + values + offers
+
+
+def weigh_offer(offer: Offer) -> int:
+    """At least the bytes of an offer's message."""
+    texts = (offer.listing_id, offer.title, offer.url, offer.availability, offer.price_amount or "")
+    return _weigh(*texts, offer.price_currency or "", "", "") + weigh_merchant(offer.merchant)
+
+
+def weigh_merchant(merchant: Merchant) -> int:
+    """At least the bytes of a merchant's message."""
+    return _weigh(merchant.merchant_id, merchant.name)
+
+
+def _weigh(*texts: str) -> int:
+    """The bytes of a message with these fields; a tag, a length or a number takes at most 16."""
+    return 16 + sum(16 + len(text.encode()) for text in texts)
+
+
+def bounded(found: Sequence[T], weigh: Callable[[T], int]) -> tuple[T, ...]:
+    """As many from the start as fit in ``MAX_PAGE_BYTES``, and the first in any case."""
+    weights = accumulate(weigh(one) for one in found)
+    fitting = sum(1 for weight in weights if weight <= MAX_PAGE_BYTES)
+    return tuple(found[: max(1, fitting)])
 
 
 def _invalid(field: str, message: str) -> PrwError:

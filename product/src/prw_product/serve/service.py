@@ -8,6 +8,7 @@ from prw.errors import Code, PrwError
 from prw_base.paging import make_token, read_token
 from prw_base.scope import Scope
 from prw_base.server.database import Connection, Database
+from prw_product.apply.store import find_hold
 from prw_product.publish.store import enter_serving
 from prw_product.serve import store
 from prw_product.serve.model import (
@@ -15,8 +16,11 @@ from prw_product.serve.model import (
     ItemPage,
     ItemQuery,
     MerchantPage,
+    bounded,
     check_query,
     page_size,
+    weigh_item,
+    weigh_merchant,
 )
 
 _MERCHANTS = "merchants"
@@ -56,8 +60,9 @@ class Catalogue:
             )
 
         found = await self._database.run(work, self._scope.tenant_id, read_only=True)
-        token = make_token((found[limit - 1].item_id,), bound_to) if len(found) > limit else ""
-        return ItemPage(tuple(found[:limit]), token)
+        page = bounded(found[:limit], weigh_item)
+        token = make_token((page[-1].item_id,), bound_to) if len(found) > len(page) else ""
+        return ItemPage(page, token)
 
     async def get_item(self, item_id: str) -> Item:
         """One released item. Raises PrwError NOT_FOUND, whatever is known of it internally."""
@@ -80,9 +85,20 @@ class Catalogue:
             if await enter_serving(conn, self._scope) is None:
                 return MerchantPage((), "")
             found = await store.list_merchants(conn, self._scope, after, limit + 1)
-            more = len(found) > limit
-            following = make_token((found[limit - 1].merchant_id,), _MERCHANTS) if more else ""
-            return MerchantPage(tuple(found[:limit]), following)
+            page = bounded(found[:limit], weigh_merchant)
+            more = len(found) > len(page)
+            following = make_token((page[-1].merchant_id,), _MERCHANTS) if more else ""
+            return MerchantPage(page, following)
+
+        return await self._database.run(work, self._scope.tenant_id, read_only=True)
+
+    async def find_refusal(self) -> str | None:
+        """The code of the change that was refused and holds progress, if one does."""
+
+        async def work(conn: Connection) -> str | None:
+            generation = await enter_serving(conn, self._scope)
+            held = None if generation is None else await find_hold(conn, generation)
+            return None if held is None else held.code
 
         return await self._database.run(work, self._scope.tenant_id, read_only=True)
 
