@@ -255,7 +255,7 @@ def next_schema(message: pb.Capture) -> None:
         (wrong_digest, "capture.config_digest"),
         (twin_roles, "capture.parts[1].role"),
         (control_character, "capture.native_record_id"),
-        (nul, "capture"),
+        (nul, "capture.parts[0].headers[0].value"),
         (other_length, "capture.parts[0].bytes"),
         (tomorrow, "capture.captured_at"),
         (fetched_tomorrow, "capture.parts[0].fetched_at"),

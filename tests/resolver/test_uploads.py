@@ -184,7 +184,12 @@ async def test_a_stream_names_its_upload_first_and_once(resolver: Running) -> No
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("media_type", "Text/HTML; charset=utf-8"), ("source_id", "a b"), ("source_id", "")],
+    [
+        ("media_type", "Text/HTML"),
+        ("media_type", "text/html; charset=utf-8"),
+        ("media_type", ""),
+        ("source_id", "a b"),
+    ],
 )
 async def test_a_malformed_declaration_is_refused_by_the_contract_s_limits(
     resolver: Running, field: str, value: str
@@ -193,3 +198,13 @@ async def test_a_malformed_declaration_is_refused_by_the_contract_s_limits(
     collector = await resolver.collector()
     refused = await refusal(collector.declare(**{field: value}))  # type: ignore[arg-type]  # one field by name
     assert (refused.code, refused.field) == (Code.VALIDATION_FAILED, field)
+
+
+async def test_a_declaration_names_a_source(
+    resolver: Running, superuser: psycopg.Connection[dict[str, Any]]
+) -> None:
+    """Without one there is nothing to attribute the bytes to: ATTRIBUTION_DENIED, and no upload is kept."""
+    collector = await resolver.collector()
+    refused = await refusal(collector.declare(source_id=""))
+    assert (refused.code, refused.field) == (Code.ATTRIBUTION_DENIED, "source_id")
+    assert superuser.execute("select from upload").fetchall() == []

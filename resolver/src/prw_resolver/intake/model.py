@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -85,8 +85,6 @@ class Submission:
                 raise _invalid(field, "lies in the future")
         if _has_control(self.native_record_id):
             raise _invalid("capture.native_record_id", "holds a control character")
-        if _has_nul(self.document()):
-            raise _invalid("capture", "holds a NUL character")
 
     def _moments(self) -> Iterator[tuple[str, datetime]]:
         yield "capture.captured_at", self.captured_at
@@ -190,14 +188,6 @@ class Instance:
 
 def _has_control(text: str) -> bool:
     return _CONTROL.search(text) is not None
-
-
-def _has_nul(value: object) -> bool:
-    if isinstance(value, str):
-        return "\0" in value
-    if isinstance(value, Mapping):
-        return any(_has_nul(key) or _has_nul(member) for key, member in value.items())
-    return isinstance(value, Sequence) and any(_has_nul(member) for member in value)
 
 
 def _invalid(field: str, message: str) -> PrwError:

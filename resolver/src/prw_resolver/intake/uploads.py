@@ -20,11 +20,13 @@ async def declare(
 ) -> Declared:
     """Say what will be uploaded, and learn whether the tenant has it already.
 
-    Declared again it is the same upload, with more time. SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED,
-    ARTIFACT_TOO_LARGE; IMMUTABLE_METADATA_CONFLICT where the bytes are stored with other metadata, which the
-    error's details name.
+    Declared again it is the same upload, with more time. ATTRIBUTION_DENIED where no source is named,
+    SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE; IMMUTABLE_METADATA_CONFLICT where the bytes are
+    stored with other metadata, which the error's details name.
     """
     _, instance_id = machine(principal)
+    if not source_id:
+        raise PrwError(Code.ATTRIBUTION_DENIED, "name the source", field="source_id")
     check_size(intake, meta.size)
     fields = {
         "upload_id": derived_id("upl", principal.tenant_id, instance_id, source_id, meta.sha256),

@@ -28,7 +28,8 @@ class RpcSettings:
     """Where and within which limits a server serves.
 
     ``address`` is ``host:port``; port 0 takes a free one. ``certificate`` and ``key`` (PEM files)
-    turn TLS on, ``client_authority`` demands client certificates that it has signed (mTLS).
+    turn TLS on, ``client_authority`` demands client certificates that it has signed (mTLS). Half of such a set is
+    PrwError VALIDATION_FAILED: what was meant to be encrypted is never served in the clear.
     ``write_timeout``: a reader that takes nothing for longer is closed with SLOW_CONSUMER.
     ``recheck_every``: an open call is authorised again this often. ``drain``: how long calls may
     still run after SIGTERM.
@@ -46,6 +47,17 @@ class RpcSettings:
     certificate: Path | None = None
     key: Path | None = field(default=None, repr=False)
     client_authority: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse half of a TLS setting."""
+        if (self.certificate is None) != (self.key is None):
+            raise _tls("a certificate and its key go together", "certificate")
+        if self.client_authority is not None and self.certificate is None:
+            raise _tls("client certificates need a certificate of the server", "client_authority")
+
+
+def _tls(message: str, field: str) -> PrwError:
+    return PrwError(Code.VALIDATION_FAILED, message, field=field)
 
 
 class RpcServer:
@@ -189,7 +201,14 @@ def _credentials(settings: RpcSettings) -> grpc.ServerCredentials | None:
         return None
     authority = settings.client_authority
     return grpc.ssl_server_credentials(
-        [(settings.key.read_bytes(), settings.certificate.read_bytes())],
-        root_certificates=None if authority is None else authority.read_bytes(),
+        [(_pem(settings.key, "key"), _pem(settings.certificate, "certificate"))],
+        root_certificates=None if authority is None else _pem(authority, "client_authority"),
         require_client_auth=authority is not None,
     )
+
+
+def _pem(path: Path, field: str) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise _tls(f"{path} cannot be read: {error.strerror}", field) from error

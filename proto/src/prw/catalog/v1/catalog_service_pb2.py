@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from prw.options.v1 import options_pb2 as prw_dot_options_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$prw/catalog/v1/catalog_service.proto\x12\x0eprw.catalog.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cprw/options/v1/options.proto\"\xc8\x01\n\x04Item\x12\x0f\n\x07item_id\x18\x01 \x01(\t\x12\x10\n\x08\x63lass_id\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12-\n\nattributes\x18\x04 \x03(\x0b\x32\x19.prw.catalog.v1.Attribute\x12\x1a\n\x12published_revision\x18\x05 \x01(\x04\x12\x1c\n\x14publication_revision\x18\x06 \x01(\x04\x12%\n\x06offers\x18\x07 \x03(\x0b\x32\x15.prw.catalog.v1.Offer\"5\n\tAttribute\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\"\xd8\x01\n\x05Offer\x12\x12\n\nlisting_id\x18\x01 \x01(\t\x12*\n\x08merchant\x18\x02 \x01(\x0b\x32\x18.prw.catalog.v1.Merchant\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0b\n\x03url\x18\x04 \x01(\t\x12\x14\n\x0cprice_amount\x18\x05 \x01(\t\x12\x16\n\x0eprice_currency\x18\x06 \x01(\t\x12\x14\n\x0c\x61vailability\x18\x07 \x01(\t\x12/\n\x0bobserved_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"-\n\x08Merchant\x12\x13\n\x0bmerchant_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\xec\x01\n\x10ListItemsRequest\x12\x1a\n\x08\x63lass_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12N\n\nattributes\x18\x02 \x03(\x0b\x32\x30.prw.catalog.v1.ListItemsRequest.AttributesEntryB\x08\xbaH\x05\x9a\x01\x02\x10\x10\x12\x1b\n\tpage_size\x18\x03 \x01(\rB\x08\xbaH\x05*\x03\x18\xf4\x03\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"Q\n\x11ListItemsResponse\x12#\n\x05items\x18\x01 \x03(\x0b\x32\x14.prw.catalog.v1.Item\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"-\n\x0eGetItemRequest\x12\x1b\n\x07item_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\"5\n\x0fGetItemResponse\x12\"\n\x04item\x18\x01 \x01(\x0b\x32\x14.prw.catalog.v1.Item\"Q\n\x14ListMerchantsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\rB\x08\xbaH\x05*\x03\x18\xf4\x03\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\"]\n\x15ListMerchantsResponse\x12+\n\tmerchants\x18\x01 \x03(\x0b\x32\x18.prw.catalog.v1.Merchant\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xa4\x02\n\x0e\x43\x61talogService\x12X\n\tListItems\x12 .prw.catalog.v1.ListItemsRequest\x1a!.prw.catalog.v1.ListItemsResponse\"\x06\xa2\xbb\x18\x02\x18\x01\x12R\n\x07GetItem\x12\x1e.prw.catalog.v1.GetItemRequest\x1a\x1f.prw.catalog.v1.GetItemResponse\"\x06\xa2\xbb\x18\x02\x18\x01\x12\x64\n\rListMerchants\x12$.prw.catalog.v1.ListMerchantsRequest\x1a%.prw.catalog.v1.ListMerchantsResponse\"\x06\xa2\xbb\x18\x02\x18\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$prw/catalog/v1/catalog_service.proto\x12\x0eprw.catalog.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cprw/options/v1/options.proto\"\xc8\x01\n\x04Item\x12\x0f\n\x07item_id\x18\x01 \x01(\t\x12\x10\n\x08\x63lass_id\x18\x02 \x01(\t\x12\r\n\x05title\x18\x03 \x01(\t\x12-\n\nattributes\x18\x04 \x03(\x0b\x32\x19.prw.catalog.v1.Attribute\x12\x1a\n\x12published_revision\x18\x05 \x01(\x04\x12\x1c\n\x14publication_revision\x18\x06 \x01(\x04\x12%\n\x06offers\x18\x07 \x03(\x0b\x32\x15.prw.catalog.v1.Offer\"5\n\tAttribute\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\x12\x0c\n\x04unit\x18\x03 \x01(\t\"\xd8\x01\n\x05Offer\x12\x12\n\nlisting_id\x18\x01 \x01(\t\x12*\n\x08merchant\x18\x02 \x01(\x0b\x32\x18.prw.catalog.v1.Merchant\x12\r\n\x05title\x18\x03 \x01(\t\x12\x0b\n\x03url\x18\x04 \x01(\t\x12\x14\n\x0cprice_amount\x18\x05 \x01(\t\x12\x16\n\x0eprice_currency\x18\x06 \x01(\t\x12\x14\n\x0c\x61vailability\x18\x07 \x01(\t\x12/\n\x0bobserved_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"-\n\x08Merchant\x12\x13\n\x0bmerchant_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"\xfc\x01\n\x10ListItemsRequest\x12\x1a\n\x08\x63lass_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12^\n\nattributes\x18\x02 \x03(\x0b\x32\x30.prw.catalog.v1.ListItemsRequest.AttributesEntryB\x18\xbaH\x15\x9a\x01\x12\x10\x10\"\x07r\x05\x10\x01\x18\x80\x01*\x05r\x03\x18\x80 \x12\x1b\n\tpage_size\x18\x03 \x01(\rB\x08\xbaH\x05*\x03\x18\xf4\x03\x12\x1c\n\npage_token\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\x1a\x31\n\x0f\x41ttributesEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"Q\n\x11ListItemsResponse\x12#\n\x05items\x18\x01 \x03(\x0b\x32\x14.prw.catalog.v1.Item\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"-\n\x0eGetItemRequest\x12\x1b\n\x07item_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\"5\n\x0fGetItemResponse\x12\"\n\x04item\x18\x01 \x01(\x0b\x32\x14.prw.catalog.v1.Item\"Q\n\x14ListMerchantsRequest\x12\x1b\n\tpage_size\x18\x01 \x01(\rB\x08\xbaH\x05*\x03\x18\xf4\x03\x12\x1c\n\npage_token\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x04\"]\n\x15ListMerchantsResponse\x12+\n\tmerchants\x18\x01 \x03(\x0b\x32\x18.prw.catalog.v1.Merchant\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xa4\x02\n\x0e\x43\x61talogService\x12X\n\tListItems\x12 .prw.catalog.v1.ListItemsRequest\x1a!.prw.catalog.v1.ListItemsResponse\"\x06\xa2\xbb\x18\x02\x18\x01\x12R\n\x07GetItem\x12\x1e.prw.catalog.v1.GetItemRequest\x1a\x1f.prw.catalog.v1.GetItemResponse\"\x06\xa2\xbb\x18\x02\x18\x01\x12\x64\n\rListMerchants\x12$.prw.catalog.v1.ListMerchantsRequest\x1a%.prw.catalog.v1.ListMerchantsResponse\"\x06\xa2\xbb\x18\x02\x18\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -39,7 +39,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTITEMSREQUEST'].fields_by_name['class_id']._loaded_options = None
   _globals['_LISTITEMSREQUEST'].fields_by_name['class_id']._serialized_options = b'\272H\005r\003\030\200\001'
   _globals['_LISTITEMSREQUEST'].fields_by_name['attributes']._loaded_options = None
-  _globals['_LISTITEMSREQUEST'].fields_by_name['attributes']._serialized_options = b'\272H\005\232\001\002\020\020'
+  _globals['_LISTITEMSREQUEST'].fields_by_name['attributes']._serialized_options = b'\272H\025\232\001\022\020\020\"\007r\005\020\001\030\200\001*\005r\003\030\200 '
   _globals['_LISTITEMSREQUEST'].fields_by_name['page_size']._loaded_options = None
   _globals['_LISTITEMSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\005*\003\030\364\003'
   _globals['_LISTITEMSREQUEST'].fields_by_name['page_token']._loaded_options = None
@@ -65,19 +65,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_MERCHANT']._serialized_start=625
   _globals['_MERCHANT']._serialized_end=670
   _globals['_LISTITEMSREQUEST']._serialized_start=673
-  _globals['_LISTITEMSREQUEST']._serialized_end=909
-  _globals['_LISTITEMSREQUEST_ATTRIBUTESENTRY']._serialized_start=860
-  _globals['_LISTITEMSREQUEST_ATTRIBUTESENTRY']._serialized_end=909
-  _globals['_LISTITEMSRESPONSE']._serialized_start=911
-  _globals['_LISTITEMSRESPONSE']._serialized_end=992
-  _globals['_GETITEMREQUEST']._serialized_start=994
-  _globals['_GETITEMREQUEST']._serialized_end=1039
-  _globals['_GETITEMRESPONSE']._serialized_start=1041
-  _globals['_GETITEMRESPONSE']._serialized_end=1094
-  _globals['_LISTMERCHANTSREQUEST']._serialized_start=1096
-  _globals['_LISTMERCHANTSREQUEST']._serialized_end=1177
-  _globals['_LISTMERCHANTSRESPONSE']._serialized_start=1179
-  _globals['_LISTMERCHANTSRESPONSE']._serialized_end=1272
-  _globals['_CATALOGSERVICE']._serialized_start=1275
-  _globals['_CATALOGSERVICE']._serialized_end=1567
+  _globals['_LISTITEMSREQUEST']._serialized_end=925
+  _globals['_LISTITEMSREQUEST_ATTRIBUTESENTRY']._serialized_start=876
+  _globals['_LISTITEMSREQUEST_ATTRIBUTESENTRY']._serialized_end=925
+  _globals['_LISTITEMSRESPONSE']._serialized_start=927
+  _globals['_LISTITEMSRESPONSE']._serialized_end=1008
+  _globals['_GETITEMREQUEST']._serialized_start=1010
+  _globals['_GETITEMREQUEST']._serialized_end=1055
+  _globals['_GETITEMRESPONSE']._serialized_start=1057
+  _globals['_GETITEMRESPONSE']._serialized_end=1110
+  _globals['_LISTMERCHANTSREQUEST']._serialized_start=1112
+  _globals['_LISTMERCHANTSREQUEST']._serialized_end=1193
+  _globals['_LISTMERCHANTSRESPONSE']._serialized_start=1195
+  _globals['_LISTMERCHANTSRESPONSE']._serialized_end=1288
+  _globals['_CATALOGSERVICE']._serialized_start=1291
+  _globals['_CATALOGSERVICE']._serialized_end=1583
 # @@protoc_insertion_point(module_scope)

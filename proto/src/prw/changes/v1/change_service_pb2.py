@@ -28,7 +28,7 @@ from prw.changes.v1 import change_pb2 as prw_dot_changes_dot_v1_dot_change__pb2
 from prw.options.v1 import options_pb2 as prw_dot_options_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#prw/changes/v1/change_service.proto\x12\x0eprw.changes.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bprw/changes/v1/change.proto\x1a\x1cprw/options/v1/options.proto\"\xa0\x01\n\x14StreamChangesRequest\x12\x32\n\x0b\x63onsumer_id\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x10\x01\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]+$\x12\x1e\n\rhistory_epoch\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x16\n\x0e\x61\x66ter_position\x18\x03 \x01(\x04\x12\x1c\n\nbatch_size\x18\x04 \x01(\rB\x08\xbaH\x05*\x03\x18\xe8\x07\"q\n\x15StreamChangesResponse\x12\'\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x16.prw.changes.v1.Change\x12\x17\n\x0f\x63ursor_position\x18\x02 \x01(\x04\x12\x16\n\x0epruned_through\x18\x03 \x01(\x04\"\xa4\x01\n\x12ListChangesRequest\x12\x1d\n\x0b\x63onsumer_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x1a\n\x08lease_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x1e\n\rhistory_epoch\x18\x03 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x16\n\x0e\x61\x66ter_position\x18\x04 \x01(\x04\x12\x1b\n\tpage_size\x18\x05 \x01(\rB\x08\xbaH\x05*\x03\x18\xe8\x07\"o\n\x13ListChangesResponse\x12\'\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x16.prw.changes.v1.Change\x12\x17\n\x0f\x63ursor_position\x18\x02 \x01(\x04\x12\x16\n\x0epruned_through\x18\x03 \x01(\x04\"\x11\n\x0fGetEpochRequest\"S\n\x10GetEpochResponse\x12&\n\x06stream\x18\x01 \x01(\x0b\x32\x16.prw.changes.v1.Stream\x12\x17\n\x0f\x63ursor_position\x18\x02 \x01(\x04\"M\n\x17RegisterConsumerRequest\x12\x32\n\x0b\x63onsumer_id\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x10\x01\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]+$\"u\n\x18RegisterConsumerResponse\x12&\n\x06stream\x18\x01 \x01(\x0b\x32\x16.prw.changes.v1.Stream\x12\x19\n\x11reported_position\x18\x02 \x01(\x04\x12\x16\n\x0epruned_through\x18\x03 \x01(\x04\"j\n\x15ReportProgressRequest\x12\x1f\n\x0b\x63onsumer_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1e\n\rhistory_epoch\x18\x02 \x01(\x04\x42\x07\xbaH\x04\x32\x02(\x01\x12\x10\n\x08position\x18\x03 \x01(\x04\"d\n\x16ReportProgressResponse\x12\x19\n\x11reported_position\x18\x01 \x01(\x04\x12/\n\x0breported_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xde\x04\n\rChangeService\x12r\n\rStreamChanges\x12$.prw.changes.v1.StreamChangesRequest\x1a%.prw.changes.v1.StreamChangesResponse\"\x12\xa2\xbb\x18\x0e\n\x0c\x63hanges:read0\x01\x12x\n\x0bListChanges\x12\".prw.changes.v1.ListChangesRequest\x1a#.prw.changes.v1.ListChangesResponse\" \xa2\xbb\x18\x1c\n\x0c\x63hanges:read\n\x0c\x65xports:read\x12o\n\x08GetEpoch\x12\x1f.prw.changes.v1.GetEpochRequest\x1a .prw.changes.v1.GetEpochResponse\" \xa2\xbb\x18\x1c\n\x0c\x63hanges:read\n\x0c\x65xports:read\x12y\n\x10RegisterConsumer\x12\'.prw.changes.v1.RegisterConsumerRequest\x1a(.prw.changes.v1.RegisterConsumerResponse\"\x12\xa2\xbb\x18\x0e\n\x0c\x63hanges:read\x12s\n\x0eReportProgress\x12%.prw.changes.v1.ReportProgressRequest\x1a&.prw.changes.v1.ReportProgressResponse\"\x12\xa2\xbb\x18\x0e\n\x0c\x63hanges:readb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n#prw/changes/v1/change_service.proto\x12\x0eprw.changes.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1bprw/changes/v1/change.proto\x1a\x1cprw/options/v1/options.proto\"\xbb\x01\n\x14StreamChangesRequest\x12\x32\n\x0b\x63onsumer_id\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x10\x01\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]+$\x12(\n\rhistory_epoch\x18\x02 \x01(\x04\x42\x11\xbaH\x0e\x32\x0c\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f(\x01\x12\'\n\x0e\x61\x66ter_position\x18\x03 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1c\n\nbatch_size\x18\x04 \x01(\rB\x08\xbaH\x05*\x03\x18\xe8\x07\"q\n\x15StreamChangesResponse\x12\'\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x16.prw.changes.v1.Change\x12\x17\n\x0f\x63ursor_position\x18\x02 \x01(\x04\x12\x16\n\x0epruned_through\x18\x03 \x01(\x04\"\xbf\x01\n\x12ListChangesRequest\x12\x1d\n\x0b\x63onsumer_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12\x1a\n\x08lease_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x01\x12(\n\rhistory_epoch\x18\x03 \x01(\x04\x42\x11\xbaH\x0e\x32\x0c\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f(\x01\x12\'\n\x0e\x61\x66ter_position\x18\x04 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1b\n\tpage_size\x18\x05 \x01(\rB\x08\xbaH\x05*\x03\x18\xe8\x07\"o\n\x13ListChangesResponse\x12\'\n\x07\x63hanges\x18\x01 \x03(\x0b\x32\x16.prw.changes.v1.Change\x12\x17\n\x0f\x63ursor_position\x18\x02 \x01(\x04\x12\x16\n\x0epruned_through\x18\x03 \x01(\x04\"\x11\n\x0fGetEpochRequest\"S\n\x10GetEpochResponse\x12&\n\x06stream\x18\x01 \x01(\x0b\x32\x16.prw.changes.v1.Stream\x12\x17\n\x0f\x63ursor_position\x18\x02 \x01(\x04\"M\n\x17RegisterConsumerRequest\x12\x32\n\x0b\x63onsumer_id\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x10\x01\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]+$\"u\n\x18RegisterConsumerResponse\x12&\n\x06stream\x18\x01 \x01(\x0b\x32\x16.prw.changes.v1.Stream\x12\x19\n\x11reported_position\x18\x02 \x01(\x04\x12\x16\n\x0epruned_through\x18\x03 \x01(\x04\"\x98\x01\n\x15ReportProgressRequest\x12\x32\n\x0b\x63onsumer_id\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x10\x01\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]+$\x12(\n\rhistory_epoch\x18\x02 \x01(\x04\x42\x11\xbaH\x0e\x32\x0c\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f(\x01\x12!\n\x08position\x18\x03 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\"d\n\x16ReportProgressResponse\x12\x19\n\x11reported_position\x18\x01 \x01(\x04\x12/\n\x0breported_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xde\x04\n\rChangeService\x12r\n\rStreamChanges\x12$.prw.changes.v1.StreamChangesRequest\x1a%.prw.changes.v1.StreamChangesResponse\"\x12\xa2\xbb\x18\x0e\n\x0c\x63hanges:read0\x01\x12x\n\x0bListChanges\x12\".prw.changes.v1.ListChangesRequest\x1a#.prw.changes.v1.ListChangesResponse\" \xa2\xbb\x18\x1c\n\x0c\x63hanges:read\n\x0c\x65xports:read\x12o\n\x08GetEpoch\x12\x1f.prw.changes.v1.GetEpochRequest\x1a .prw.changes.v1.GetEpochResponse\" \xa2\xbb\x18\x1c\n\x0c\x63hanges:read\n\x0c\x65xports:read\x12y\n\x10RegisterConsumer\x12\'.prw.changes.v1.RegisterConsumerRequest\x1a(.prw.changes.v1.RegisterConsumerResponse\"\x12\xa2\xbb\x18\x0e\n\x0c\x63hanges:read\x12s\n\x0eReportProgress\x12%.prw.changes.v1.ReportProgressRequest\x1a&.prw.changes.v1.ReportProgressResponse\"\x12\xa2\xbb\x18\x0e\n\x0c\x63hanges:readb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,7 +38,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STREAMCHANGESREQUEST'].fields_by_name['consumer_id']._loaded_options = None
   _globals['_STREAMCHANGESREQUEST'].fields_by_name['consumer_id']._serialized_options = b'\272H\032r\030\020\001\030\200\0012\021^[A-Za-z0-9_.-]+$'
   _globals['_STREAMCHANGESREQUEST'].fields_by_name['history_epoch']._loaded_options = None
-  _globals['_STREAMCHANGESREQUEST'].fields_by_name['history_epoch']._serialized_options = b'\272H\0042\002(\001'
+  _globals['_STREAMCHANGESREQUEST'].fields_by_name['history_epoch']._serialized_options = b'\272H\0162\014\030\377\377\377\377\377\377\377\377\177(\001'
+  _globals['_STREAMCHANGESREQUEST'].fields_by_name['after_position']._loaded_options = None
+  _globals['_STREAMCHANGESREQUEST'].fields_by_name['after_position']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
   _globals['_STREAMCHANGESREQUEST'].fields_by_name['batch_size']._loaded_options = None
   _globals['_STREAMCHANGESREQUEST'].fields_by_name['batch_size']._serialized_options = b'\272H\005*\003\030\350\007'
   _globals['_LISTCHANGESREQUEST'].fields_by_name['consumer_id']._loaded_options = None
@@ -46,15 +48,19 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTCHANGESREQUEST'].fields_by_name['lease_id']._loaded_options = None
   _globals['_LISTCHANGESREQUEST'].fields_by_name['lease_id']._serialized_options = b'\272H\005r\003\030\200\001'
   _globals['_LISTCHANGESREQUEST'].fields_by_name['history_epoch']._loaded_options = None
-  _globals['_LISTCHANGESREQUEST'].fields_by_name['history_epoch']._serialized_options = b'\272H\0042\002(\001'
+  _globals['_LISTCHANGESREQUEST'].fields_by_name['history_epoch']._serialized_options = b'\272H\0162\014\030\377\377\377\377\377\377\377\377\177(\001'
+  _globals['_LISTCHANGESREQUEST'].fields_by_name['after_position']._loaded_options = None
+  _globals['_LISTCHANGESREQUEST'].fields_by_name['after_position']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
   _globals['_LISTCHANGESREQUEST'].fields_by_name['page_size']._loaded_options = None
   _globals['_LISTCHANGESREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\005*\003\030\350\007'
   _globals['_REGISTERCONSUMERREQUEST'].fields_by_name['consumer_id']._loaded_options = None
   _globals['_REGISTERCONSUMERREQUEST'].fields_by_name['consumer_id']._serialized_options = b'\272H\032r\030\020\001\030\200\0012\021^[A-Za-z0-9_.-]+$'
   _globals['_REPORTPROGRESSREQUEST'].fields_by_name['consumer_id']._loaded_options = None
-  _globals['_REPORTPROGRESSREQUEST'].fields_by_name['consumer_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_REPORTPROGRESSREQUEST'].fields_by_name['consumer_id']._serialized_options = b'\272H\032r\030\020\001\030\200\0012\021^[A-Za-z0-9_.-]+$'
   _globals['_REPORTPROGRESSREQUEST'].fields_by_name['history_epoch']._loaded_options = None
-  _globals['_REPORTPROGRESSREQUEST'].fields_by_name['history_epoch']._serialized_options = b'\272H\0042\002(\001'
+  _globals['_REPORTPROGRESSREQUEST'].fields_by_name['history_epoch']._serialized_options = b'\272H\0162\014\030\377\377\377\377\377\377\377\377\177(\001'
+  _globals['_REPORTPROGRESSREQUEST'].fields_by_name['position']._loaded_options = None
+  _globals['_REPORTPROGRESSREQUEST'].fields_by_name['position']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
   _globals['_CHANGESERVICE'].methods_by_name['StreamChanges']._loaded_options = None
   _globals['_CHANGESERVICE'].methods_by_name['StreamChanges']._serialized_options = b'\242\273\030\016\n\014changes:read'
   _globals['_CHANGESERVICE'].methods_by_name['ListChanges']._loaded_options = None
@@ -66,25 +72,25 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHANGESERVICE'].methods_by_name['ReportProgress']._loaded_options = None
   _globals['_CHANGESERVICE'].methods_by_name['ReportProgress']._serialized_options = b'\242\273\030\016\n\014changes:read'
   _globals['_STREAMCHANGESREQUEST']._serialized_start=177
-  _globals['_STREAMCHANGESREQUEST']._serialized_end=337
-  _globals['_STREAMCHANGESRESPONSE']._serialized_start=339
-  _globals['_STREAMCHANGESRESPONSE']._serialized_end=452
-  _globals['_LISTCHANGESREQUEST']._serialized_start=455
-  _globals['_LISTCHANGESREQUEST']._serialized_end=619
-  _globals['_LISTCHANGESRESPONSE']._serialized_start=621
-  _globals['_LISTCHANGESRESPONSE']._serialized_end=732
-  _globals['_GETEPOCHREQUEST']._serialized_start=734
-  _globals['_GETEPOCHREQUEST']._serialized_end=751
-  _globals['_GETEPOCHRESPONSE']._serialized_start=753
-  _globals['_GETEPOCHRESPONSE']._serialized_end=836
-  _globals['_REGISTERCONSUMERREQUEST']._serialized_start=838
-  _globals['_REGISTERCONSUMERREQUEST']._serialized_end=915
-  _globals['_REGISTERCONSUMERRESPONSE']._serialized_start=917
-  _globals['_REGISTERCONSUMERRESPONSE']._serialized_end=1034
-  _globals['_REPORTPROGRESSREQUEST']._serialized_start=1036
-  _globals['_REPORTPROGRESSREQUEST']._serialized_end=1142
-  _globals['_REPORTPROGRESSRESPONSE']._serialized_start=1144
-  _globals['_REPORTPROGRESSRESPONSE']._serialized_end=1244
-  _globals['_CHANGESERVICE']._serialized_start=1247
-  _globals['_CHANGESERVICE']._serialized_end=1853
+  _globals['_STREAMCHANGESREQUEST']._serialized_end=364
+  _globals['_STREAMCHANGESRESPONSE']._serialized_start=366
+  _globals['_STREAMCHANGESRESPONSE']._serialized_end=479
+  _globals['_LISTCHANGESREQUEST']._serialized_start=482
+  _globals['_LISTCHANGESREQUEST']._serialized_end=673
+  _globals['_LISTCHANGESRESPONSE']._serialized_start=675
+  _globals['_LISTCHANGESRESPONSE']._serialized_end=786
+  _globals['_GETEPOCHREQUEST']._serialized_start=788
+  _globals['_GETEPOCHREQUEST']._serialized_end=805
+  _globals['_GETEPOCHRESPONSE']._serialized_start=807
+  _globals['_GETEPOCHRESPONSE']._serialized_end=890
+  _globals['_REGISTERCONSUMERREQUEST']._serialized_start=892
+  _globals['_REGISTERCONSUMERREQUEST']._serialized_end=969
+  _globals['_REGISTERCONSUMERRESPONSE']._serialized_start=971
+  _globals['_REGISTERCONSUMERRESPONSE']._serialized_end=1088
+  _globals['_REPORTPROGRESSREQUEST']._serialized_start=1091
+  _globals['_REPORTPROGRESSREQUEST']._serialized_end=1243
+  _globals['_REPORTPROGRESSRESPONSE']._serialized_start=1245
+  _globals['_REPORTPROGRESSRESPONSE']._serialized_end=1345
+  _globals['_CHANGESERVICE']._serialized_start=1348
+  _globals['_CHANGESERVICE']._serialized_end=1954
 # @@protoc_insertion_point(module_scope)

@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from prw.options.v1 import options_pb2 as prw_dot_options_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'prw/collector/v1/artifact_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cprw/options/v1/options.proto\"\xd6\x01\n\x14\x44\x65\x63lareUploadRequest\x12\x30\n\tsource_id\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x10\x01\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]+$\x12%\n\x06sha256\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{64}$\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12V\n\nmedia_type\x18\x04 \x01(\tBB\xbaH?r=\x10\x01\x18\x7f\x32\x37^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$\"\x8c\x01\n\x15\x44\x65\x63lareUploadResponse\x12\x11\n\tupload_id\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus\x12.\n\nexpires_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"`\n\x12PutArtifactRequest\x12\x1f\n\tupload_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01H\x00\x12\x1a\n\x05\x63hunk\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04\x64\x61ta\x12\x05\xbaH\x02\x08\x01\"W\n\x13PutArtifactResponse\x12\x0e\n\x06sha256\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus*j\n\x0e\x41rtifactStatus\x12\x1f\n\x1b\x41RTIFACT_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41RTIFACT_STATUS_PENDING\x10\x01\x12\x1a\n\x16\x41RTIFACT_STATUS_STORED\x10\x02\x32\xff\x01\n\x0f\x41rtifactService\x12w\n\rDeclareUpload\x12&.prw.collector.v1.DeclareUploadRequest\x1a\'.prw.collector.v1.DeclareUploadResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write\x12s\n\x0bPutArtifact\x12$.prw.collector.v1.PutArtifactRequest\x1a%.prw.collector.v1.PutArtifactResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write(\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'prw/collector/v1/artifact_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cprw/options/v1/options.proto\"\xd4\x01\n\x14\x44\x65\x63lareUploadRequest\x12.\n\tsource_id\x18\x01 \x01(\tB\x1b\xbaH\x18r\x16\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]*$\x12%\n\x06sha256\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{64}$\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12V\n\nmedia_type\x18\x04 \x01(\tBB\xbaH?r=\x10\x01\x18\x7f\x32\x37^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$\"\x8c\x01\n\x15\x44\x65\x63lareUploadResponse\x12\x11\n\tupload_id\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus\x12.\n\nexpires_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"`\n\x12PutArtifactRequest\x12\x1f\n\tupload_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01H\x00\x12\x1a\n\x05\x63hunk\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04\x64\x61ta\x12\x05\xbaH\x02\x08\x01\"W\n\x13PutArtifactResponse\x12\x0e\n\x06sha256\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus*j\n\x0e\x41rtifactStatus\x12\x1f\n\x1b\x41RTIFACT_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41RTIFACT_STATUS_PENDING\x10\x01\x12\x1a\n\x16\x41RTIFACT_STATUS_STORED\x10\x02\x32\xff\x01\n\x0f\x41rtifactService\x12w\n\rDeclareUpload\x12&.prw.collector.v1.DeclareUploadRequest\x1a\'.prw.collector.v1.DeclareUploadResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write\x12s\n\x0bPutArtifact\x12$.prw.collector.v1.PutArtifactRequest\x1a%.prw.collector.v1.PutArtifactResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write(\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,7 +35,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'prw.collector.v1.artifact_s
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_DECLAREUPLOADREQUEST'].fields_by_name['source_id']._loaded_options = None
-  _globals['_DECLAREUPLOADREQUEST'].fields_by_name['source_id']._serialized_options = b'\272H\032r\030\020\001\030\200\0012\021^[A-Za-z0-9_.-]+$'
+  _globals['_DECLAREUPLOADREQUEST'].fields_by_name['source_id']._serialized_options = b'\272H\030r\026\030\200\0012\021^[A-Za-z0-9_.-]*$'
   _globals['_DECLAREUPLOADREQUEST'].fields_by_name['sha256']._loaded_options = None
   _globals['_DECLAREUPLOADREQUEST'].fields_by_name['sha256']._serialized_options = b'\272H\022r\0202\016^[0-9a-f]{64}$'
   _globals['_DECLAREUPLOADREQUEST'].fields_by_name['media_type']._loaded_options = None
@@ -50,16 +50,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ARTIFACTSERVICE'].methods_by_name['DeclareUpload']._serialized_options = b'\242\273\030\021\n\017artifacts:write'
   _globals['_ARTIFACTSERVICE'].methods_by_name['PutArtifact']._loaded_options = None
   _globals['_ARTIFACTSERVICE'].methods_by_name['PutArtifact']._serialized_options = b'\242\273\030\021\n\017artifacts:write'
-  _globals['_ARTIFACTSTATUS']._serialized_start=700
-  _globals['_ARTIFACTSTATUS']._serialized_end=806
+  _globals['_ARTIFACTSTATUS']._serialized_start=698
+  _globals['_ARTIFACTSTATUS']._serialized_end=804
   _globals['_DECLAREUPLOADREQUEST']._serialized_start=154
-  _globals['_DECLAREUPLOADREQUEST']._serialized_end=368
-  _globals['_DECLAREUPLOADRESPONSE']._serialized_start=371
-  _globals['_DECLAREUPLOADRESPONSE']._serialized_end=511
-  _globals['_PUTARTIFACTREQUEST']._serialized_start=513
-  _globals['_PUTARTIFACTREQUEST']._serialized_end=609
-  _globals['_PUTARTIFACTRESPONSE']._serialized_start=611
-  _globals['_PUTARTIFACTRESPONSE']._serialized_end=698
-  _globals['_ARTIFACTSERVICE']._serialized_start=809
-  _globals['_ARTIFACTSERVICE']._serialized_end=1064
+  _globals['_DECLAREUPLOADREQUEST']._serialized_end=366
+  _globals['_DECLAREUPLOADRESPONSE']._serialized_start=369
+  _globals['_DECLAREUPLOADRESPONSE']._serialized_end=509
+  _globals['_PUTARTIFACTREQUEST']._serialized_start=511
+  _globals['_PUTARTIFACTREQUEST']._serialized_end=607
+  _globals['_PUTARTIFACTRESPONSE']._serialized_start=609
+  _globals['_PUTARTIFACTRESPONSE']._serialized_end=696
+  _globals['_ARTIFACTSERVICE']._serialized_start=807
+  _globals['_ARTIFACTSERVICE']._serialized_end=1062
 # @@protoc_insertion_point(module_scope)

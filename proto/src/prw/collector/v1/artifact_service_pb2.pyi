@@ -53,7 +53,7 @@ class DeclareUploadRequest(_message.Message):
     BYTES_FIELD_NUMBER: _builtins.int
     MEDIA_TYPE_FIELD_NUMBER: _builtins.int
     source_id: _builtins.str
-    """The source they were fetched from, one of the caller's grants."""
+    """The source they were fetched from, one of the caller's grants; none is ATTRIBUTION_DENIED."""
     sha256: _builtins.str
     """Lower-case hex SHA-256 of the bytes."""
     bytes: _builtins.int

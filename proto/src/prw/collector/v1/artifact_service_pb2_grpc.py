@@ -55,7 +55,7 @@ class ArtifactServiceServicer:
 
     def DeclareUpload(self, request, context):
         """DeclareUpload says what will be uploaded, and learns whether it is stored already. Deadline 10 s.
-        SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE, IMMUTABLE_METADATA_CONFLICT.
+        ATTRIBUTION_DENIED, SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE, IMMUTABLE_METADATA_CONFLICT.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -63,7 +63,8 @@ class ArtifactServiceServicer:
 
     def PutArtifact(self, request_iterator, context):
         """PutArtifact streams the bytes of one declared upload: first its upload_id, then chunks. Deadline 120 s.
-        DIGEST_MISMATCH, ARTIFACT_TOO_LARGE, INSTANCE_SCOPE_DENIED, STORAGE_UNAVAILABLE.
+        NOT_FOUND, DIGEST_MISMATCH, ARTIFACT_TOO_LARGE, INSTANCE_SCOPE_DENIED, SOURCE_SCOPE_DENIED,
+        IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

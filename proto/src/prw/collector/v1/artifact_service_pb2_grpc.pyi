@@ -20,11 +20,12 @@ class ArtifactServiceStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     DeclareUpload: _aio.UnaryUnaryMultiCallable[_artifact_service_pb2.DeclareUploadRequest, _artifact_service_pb2.DeclareUploadResponse]
     """DeclareUpload says what will be uploaded, and learns whether it is stored already. Deadline 10 s.
-    SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE, IMMUTABLE_METADATA_CONFLICT.
+    ATTRIBUTION_DENIED, SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE, IMMUTABLE_METADATA_CONFLICT.
     """
     PutArtifact: _aio.StreamUnaryMultiCallable[_artifact_service_pb2.PutArtifactRequest, _artifact_service_pb2.PutArtifactResponse]
     """PutArtifact streams the bytes of one declared upload: first its upload_id, then chunks. Deadline 120 s.
-    DIGEST_MISMATCH, ARTIFACT_TOO_LARGE, INSTANCE_SCOPE_DENIED, STORAGE_UNAVAILABLE.
+    NOT_FOUND, DIGEST_MISMATCH, ARTIFACT_TOO_LARGE, INSTANCE_SCOPE_DENIED, SOURCE_SCOPE_DENIED,
+    IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE.
     """
 
 class ArtifactServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -39,7 +40,7 @@ class ArtifactServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_artifact_service_pb2.DeclareUploadRequest, _abc.Awaitable[_artifact_service_pb2.DeclareUploadResponse]],
     ) -> _abc.Awaitable[_artifact_service_pb2.DeclareUploadResponse]:
         """DeclareUpload says what will be uploaded, and learns whether it is stored already. Deadline 10 s.
-        SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE, IMMUTABLE_METADATA_CONFLICT.
+        ATTRIBUTION_DENIED, SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE, IMMUTABLE_METADATA_CONFLICT.
         """
 
     @_abc_1.abstractmethod
@@ -49,7 +50,8 @@ class ArtifactServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_abc.AsyncIterator[_artifact_service_pb2.PutArtifactRequest], _abc.Awaitable[_artifact_service_pb2.PutArtifactResponse]],
     ) -> _abc.Awaitable[_artifact_service_pb2.PutArtifactResponse]:
         """PutArtifact streams the bytes of one declared upload: first its upload_id, then chunks. Deadline 120 s.
-        DIGEST_MISMATCH, ARTIFACT_TOO_LARGE, INSTANCE_SCOPE_DENIED, STORAGE_UNAVAILABLE.
+        NOT_FOUND, DIGEST_MISMATCH, ARTIFACT_TOO_LARGE, INSTANCE_SCOPE_DENIED, SOURCE_SCOPE_DENIED,
+        IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE.
         """
 
 def add_ArtifactServiceServicer_to_server(servicer: ArtifactServiceServicer, server: _aio.Server) -> None: ...

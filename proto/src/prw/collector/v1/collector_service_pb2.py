@@ -28,7 +28,7 @@ from prw.collector.v1 import evidence_pb2 as prw_dot_collector_dot_v1_dot_eviden
 from prw.options.v1 import options_pb2 as prw_dot_options_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(prw/collector/v1/collector_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fprw/collector/v1/evidence.proto\x1a\x1cprw/options/v1/options.proto\"\xe2\x02\n\x0fRegisterRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1f\n\x0binstance_id\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x18\n\x07version\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x18\n\x07runtime\x18\x04 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12=\n\x0cruntime_kind\x18\x05 \x01(\x0e\x32\x1d.prw.collector.v1.RuntimeKindB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x32\n\x10\x65xecution_region\x18\x06 \x01(\x0b\x32\x18.prw.collector.v1.Region\x12(\n\x06\x65gress\x18\x07 \x01(\x0b\x32\x18.prw.collector.v1.Egress\x12\x1e\n\x07targets\x18\x08 \x03(\tB\r\xbaH\n\x92\x01\x07\x08\x01\x10\xe8\x07\x18\x01\x12\x1e\n\x0c\x63\x61pabilities\x18\t \x03(\tB\x08\xbaH\x05\x92\x01\x02\x10@\"\x91\x01\n\x10RegisterResponse\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12(\n\x05lease\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\ttenant_id\x18\x03 \x01(\t\x12\x12\n\ncatalog_id\x18\x04 \x01(\t\x12\x17\n\x0fgranted_sources\x18\x05 \x03(\t*f\n\x0bRuntimeKind\x12\x1c\n\x18RUNTIME_KIND_UNSPECIFIED\x10\x00\x12\x1d\n\x19RUNTIME_KIND_LONG_RUNNING\x10\x01\x12\x1a\n\x16RUNTIME_KIND_SCHEDULED\x10\x02\x32}\n\x10\x43ollectorService\x12i\n\x08Register\x12!.prw.collector.v1.RegisterRequest\x1a\".prw.collector.v1.RegisterResponse\"\x16\xa2\xbb\x18\x12\n\x10workers:registerb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(prw/collector/v1/collector_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fprw/collector/v1/evidence.proto\x1a\x1cprw/options/v1/options.proto\"\xf3\x02\n\x0fRegisterRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1f\n\x0binstance_id\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x18\n\x07version\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x18\n\x07runtime\x18\x04 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12=\n\x0cruntime_kind\x18\x05 \x01(\x0e\x32\x1d.prw.collector.v1.RuntimeKindB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x32\n\x10\x65xecution_region\x18\x06 \x01(\x0b\x32\x18.prw.collector.v1.Region\x12(\n\x06\x65gress\x18\x07 \x01(\x0b\x32\x18.prw.collector.v1.Egress\x12\'\n\x07targets\x18\x08 \x03(\tB\x16\xbaH\x13\x92\x01\x10\x08\x01\x10\xe8\x07\x18\x01\"\x07r\x05\x10\x01\x18\x80\x01\x12&\n\x0c\x63\x61pabilities\x18\t \x03(\tB\x10\xbaH\r\x92\x01\n\x10@\"\x06r\x04\x10\x01\x18@\"\x91\x01\n\x10RegisterResponse\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12(\n\x05lease\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\ttenant_id\x18\x03 \x01(\t\x12\x12\n\ncatalog_id\x18\x04 \x01(\t\x12\x17\n\x0fgranted_sources\x18\x05 \x03(\t*f\n\x0bRuntimeKind\x12\x1c\n\x18RUNTIME_KIND_UNSPECIFIED\x10\x00\x12\x1d\n\x19RUNTIME_KIND_LONG_RUNNING\x10\x01\x12\x1a\n\x16RUNTIME_KIND_SCHEDULED\x10\x02\x32}\n\x10\x43ollectorService\x12i\n\x08Register\x12!.prw.collector.v1.RegisterRequest\x1a\".prw.collector.v1.RegisterResponse\"\x16\xa2\xbb\x18\x12\n\x10workers:registerb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -46,17 +46,17 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_REGISTERREQUEST'].fields_by_name['runtime_kind']._loaded_options = None
   _globals['_REGISTERREQUEST'].fields_by_name['runtime_kind']._serialized_options = b'\272H\005\202\001\002\020\001'
   _globals['_REGISTERREQUEST'].fields_by_name['targets']._loaded_options = None
-  _globals['_REGISTERREQUEST'].fields_by_name['targets']._serialized_options = b'\272H\n\222\001\007\010\001\020\350\007\030\001'
+  _globals['_REGISTERREQUEST'].fields_by_name['targets']._serialized_options = b'\272H\023\222\001\020\010\001\020\350\007\030\001\"\007r\005\020\001\030\200\001'
   _globals['_REGISTERREQUEST'].fields_by_name['capabilities']._loaded_options = None
-  _globals['_REGISTERREQUEST'].fields_by_name['capabilities']._serialized_options = b'\272H\005\222\001\002\020@'
+  _globals['_REGISTERREQUEST'].fields_by_name['capabilities']._serialized_options = b'\272H\r\222\001\n\020@\"\006r\004\020\001\030@'
   _globals['_COLLECTORSERVICE'].methods_by_name['Register']._loaded_options = None
   _globals['_COLLECTORSERVICE'].methods_by_name['Register']._serialized_options = b'\242\273\030\022\n\020workers:register'
-  _globals['_RUNTIMEKIND']._serialized_start=691
-  _globals['_RUNTIMEKIND']._serialized_end=793
+  _globals['_RUNTIMEKIND']._serialized_start=708
+  _globals['_RUNTIMEKIND']._serialized_end=810
   _globals['_REGISTERREQUEST']._serialized_start=187
-  _globals['_REGISTERREQUEST']._serialized_end=541
-  _globals['_REGISTERRESPONSE']._serialized_start=544
-  _globals['_REGISTERRESPONSE']._serialized_end=689
-  _globals['_COLLECTORSERVICE']._serialized_start=795
-  _globals['_COLLECTORSERVICE']._serialized_end=920
+  _globals['_REGISTERREQUEST']._serialized_end=558
+  _globals['_REGISTERRESPONSE']._serialized_start=561
+  _globals['_REGISTERRESPONSE']._serialized_end=706
+  _globals['_COLLECTORSERVICE']._serialized_start=812
+  _globals['_COLLECTORSERVICE']._serialized_end=937
 # @@protoc_insertion_point(module_scope)
