@@ -10,67 +10,15 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
-from typer.testing import CliRunner, Result
 
-from prw_sdk import plugins
-from prw_sdk.cli.app import app
 from prw_sdk.cli.settings import SettingsUnusable, endpoint, load
-from prw_sdk.evidence import AdapterVersion
-from prw_sdk.plugins import Plugins
-from tests.sdk.catalogue_adapter import ListAdapter
+from tests.sdk.commanding import invoke, summary
 from tests.sdk.jobs import page
 from tests.sdk.misbehaving import Site, answer
 
 Shop = Callable[..., None]
-INSTALLED = Plugins(
-    adapters={"list": ListAdapter}, versions={AdapterVersion("list", "1.0.0"): ListAdapter}
-)
-
-
-@pytest.fixture(autouse=True)
-def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "load", lambda: INSTALLED)
-
-
-@pytest.fixture
-def config(site: Site, tmp_path: Path) -> Path:
-    """Settings for the site, with quick retries and no resolver."""
-    path = tmp_path / "sources.toml"
-    path.write_text(
-        f"""
-        contact = "ops@example.org"
-        tenant = "ten_synth_a"
-        fetch = {{ attempts = 2, backoff = 0.001 }}
-        rate = {{ per_second = 1000, at_once = 8 }}
-
-        [[source]]
-        id = "src_list"
-        adapter = "list"
-        currency = "EUR"
-        resolve = {{ "list.example:80" = "127.0.0.1:{site.port}" }}
-        allow_private = ["list.example", "127.0.0.1"]
-
-        [source.settings]
-        index = "http://list.example/index.txt"
-        """,
-        "utf-8",
-    )
-    return path
-
-
-def invoke(*arguments: object) -> Result:
-    """Run the command in this process."""
-    return CliRunner().invoke(app, [str(argument) for argument in arguments])
-
-
-def summary(result: Result) -> dict[str, Any]:
-    """The summary of a run's one source, from its JSON."""
-    (row,) = json.loads(result.stdout.splitlines()[-1])
-    assert isinstance(row, dict)
-    return row
 
 
 def test_a_local_run_fills_a_spool_and_prints_a_summary(
@@ -207,6 +155,8 @@ def test_an_unreachable_resolver_is_not_available_now(
         (('contact = "ops@example.org"', ""), "contact: write a mail address"),
         (('"ops@example.org"', '"me"'), "contact"),
         (('currency = "EUR"', 'locale = "deutsch"'), "source.0.locale"),
+        ((' = "127.0.0.1:', ' = "localhost:'), "source.0.resolve"),
+        ((' = "127.0.0.1:', ' = "localhost:'), "leads to an IP address"),
         (("per_second = 1000", "per_second = 0"), "rate.per_second: should be greater than 0"),
         (("[[source]]", "[[source"), "not TOML"),
         (('currency = "EUR"', 'currency = "euro"'), "source.0.currency"),
@@ -298,7 +248,7 @@ def test_ctrl_c_ends_a_run_in_order(site: Site, shop: Shop, tmp_path: Path, conf
     """Exit status 130, and the next run resumes."""
     shop(**{f"p{number}": page("x") for number in range(30)})
     program = (
-        "import sys; from tests.sdk.test_collect_cli import INSTALLED\n"
+        "import sys; from tests.sdk.commanding import INSTALLED\n"
         "from prw_sdk import plugins; plugins.load = lambda: INSTALLED\n"
         "from prw_sdk.cli.app import app; app(sys.argv[1:])\n"
     )

@@ -159,6 +159,7 @@ async def _body_or_failure(net: HttpNet, path: str) -> bytes | Outcome:
         ("gzip, gzip", gzip.compress(gzip.compress(b"x"))),
         ("gzip", b"not gzip"),
     ],
+    ids=["deflate", "br", "zstd", "twice", "not-gzip"],
 )
 async def test_only_gzip_is_asked_for_and_nothing_else_is_taken_for_text(
     site: Site, net: HttpNet, encoding: str, packed: bytes

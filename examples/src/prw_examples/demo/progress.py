@@ -18,10 +18,10 @@ LINE_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """How far the walk has come. `planned` and `fetched` are of this run, the others of everything so far."""
+    """How far the walk has come. `planned` and `settled` targets are of this run, the others of everything so far."""
 
     planned: int = 0
-    fetched: int = 0
+    settled: int = 0
     kept: int = 0
     submitted: int = 0
     resolved: int = 0
@@ -115,7 +115,7 @@ class Bars:
         if self._progress is None:
             self._open()
         stages = {
-            "fetched": (counts.fetched, counts.planned),
+            "settled": (counts.settled, counts.planned),
             "kept": (counts.kept, counts.kept),
             "submitted": (counts.submitted, counts.kept),
             "resolved": (counts.resolved, counts.submitted),

@@ -56,7 +56,7 @@ class Stage:
         self.view.counts(
             Counts(
                 planned=self.tally.planned,
-                fetched=self.tally.settled,
+                settled=self.tally.settled,
                 kept=self.kept_before + self.tally.kept,
                 submitted=resolver.submitted,
                 resolved=resolver.captures - resolver.unresolved,
