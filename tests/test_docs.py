@@ -8,11 +8,15 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from prw.errors import Code, PrwError
+from prw_resolver.access.model import ClientGrant
 from prw_sdk.evidence import AdapterVersion, Capture, Part
 from prw_sdk.locate import leads_back
+from tests.resolver.collecting import CATALOG, running
 from tests.support.pages import part_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -93,12 +97,33 @@ def test_a_shell_block_runs(block: Block, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def defined(page: str) -> dict[str, Any]:
+    """What the Python blocks of a page define, run one after the other."""
+    names: dict[str, Any] = {}
+    for block in PYTHON:
+        if block.page.name == page:
+            exec(compile(block.code, str(block), "exec"), names)  # noqa: S102  the docs' own code
+    return names
+
+
+async def test_the_contracts_calls_read_a_stream(
+    resolver_database: dict[str, str], tmp_path: Path
+) -> None:
+    """The example of the page on calling the services reads from a resolver that serves."""
+    example = defined("contract.md")
+    async with running(resolver_database, tmp_path / "state") as resolver:
+        grant = ClientGrant("ten_synth_a", CATALOG, "reader", ("changes:read",))
+        token = await resolver.token(grant)
+        assert await example["read_all"](resolver.target, token) == 0
+        assert not await example["is_pruned"](resolver.target, token, 1, 0)
+        with pytest.raises(PrwError) as refused:
+            await example["is_pruned"](resolver.target, token, 1, 7)
+    assert refused.value.code is Code.CURSOR_AHEAD
+
+
 def test_the_guides_adapter_loads_and_reads_a_page() -> None:
     """The adapter of the author's guide is whole: its declarations hold, and its locators lead back."""
-    names: dict[str, object] = {}
-    for block in PYTHON:
-        exec(compile(block.code, str(block), "exec"), names)  # noqa: S102  the docs' own code
-    adapter = names["LumenWeb"]
+    adapter = defined("write-an-adapter.md")["LumenWeb"]
     assert isinstance(adapter, type)
     capture = _capture(part_of(PRODUCT))
     (record,) = adapter().read(capture)
