@@ -114,11 +114,14 @@ class Committer:
         return lane
 
     async def _open(self, stream: Stream) -> None:
-        try:
-            async with self._database.transaction(stream.tenant_id) as conn:
-                await store.open_stream(conn, stream)
-        except psycopg.OperationalError as error:
-            raise _unreachable() from error
+        """Make the stream's rows; done again where the connection died, since doing it twice changes nothing."""
+        for attempt in range(1, CONNECTION_TRIES + 1):
+            try:
+                async with self._database.transaction(stream.tenant_id) as conn:
+                    return await store.open_stream(conn, stream)
+            except psycopg.OperationalError as error:
+                log.warning("open.connection_lost", attempt=attempt, error=type(error).__name__)
+        raise _unreachable()
 
     async def _drain(self, lane: _Lane) -> None:
         while lane.queue:
