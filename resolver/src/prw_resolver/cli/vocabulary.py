@@ -15,7 +15,7 @@ from prw_resolver.cli.session import (
     settings_of,
     with_database,
 )
-from prw_resolver.vocabulary.service import publish
+from prw_resolver.vocabulary.service import packaged, publish
 
 vocabulary = typer.Typer(
     help="Classes, attributes and identity rules of a catalogue.", no_args_is_help=True
@@ -42,3 +42,9 @@ def publish_vocabulary(
     columns = ("catalog_id", "new", "known", "active_generation")
     row = (catalog_id, done.new, done.known, done.active_generation)
     print_table("Published vocabulary", columns, [row], json)
+
+
+@vocabulary.command("example")
+def example() -> None:
+    """Print the packaged vocabulary, to be changed and published with --file."""
+    typer.echo(packaged(), nl=False)

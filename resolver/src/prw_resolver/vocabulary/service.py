@@ -28,14 +28,15 @@ class Published:
     active_generation: int
 
 
+def packaged() -> str:
+    """The text of the vocabulary that comes with the resolver, to be published or changed."""
+    return resources.files("prw_resolver.vocabulary").joinpath(PACKAGED).read_text("utf-8")
+
+
 def read(file: Path | None = None) -> Vocabulary:
     """The vocabulary of a TOML file, or the packaged one; VALIDATION_FAILED says what is wrong with it."""
     try:
-        text = (
-            resources.files("prw_resolver.vocabulary").joinpath(PACKAGED).read_text("utf-8")
-            if file is None
-            else file.read_text("utf-8")
-        )
+        text = packaged() if file is None else file.read_text("utf-8")
         found = Vocabulary.model_validate(tomllib.loads(text))
     except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
         raise PrwError(
