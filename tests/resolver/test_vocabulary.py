@@ -53,6 +53,8 @@ def value(attribute: str, text: str, unit: str = "") -> Value:
         ("Velarion Ventus 2X Black", []),
         ("Velarion amplifier, 110 Watts x 4", []),
         ("Board game for 4 people", []),
+        ("Velarion tote 15.4PC", []),
+        ("Kestrel KX990 1TB,2-Pack", ["2"]),
     ],
 )
 def test_titles_hint_at_the_number_of_pieces(title: str, pieces: list[str]) -> None:
