@@ -13,7 +13,7 @@ from prw_base.principal import Principal, Role
 from prw_base.server.database import Connection, Database
 from prw_base.server.tokens import Signer, Verifier
 from prw_resolver.access import store
-from prw_resolver.access.model import ClientGrant, Source, check_name, missing
+from prw_resolver.access.model import Caller, ClientGrant, Source, check_name, missing
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,11 @@ async def authenticate(access: Access, token: str) -> Principal:
     on its next one. INVALID_TOKEN where the token does not verify or names no client of ours.
     """
     identity = access.verifier.verify(token)
-    async with access.db.transaction(None, read_only=True) as conn:
-        caller = await store.find_caller(conn, identity.client_id)
+
+    async def find(conn: Connection) -> Caller | None:
+        return await store.find_caller(conn, identity.client_id)
+
+    caller = await access.db.run(find, None, read_only=True)
     if caller is None:
         raise PrwError(Code.INVALID_TOKEN, "the token names no client of this resolver")
     return caller.principal(identity.subject)

@@ -68,10 +68,13 @@ async def register(intake: Intake, principal: Principal, instance: Instance) -> 
         raise PrwError(Code.ATTRIBUTION_DENIED, "not the caller's worker", field="worker_id")
     if instance.instance_id != instance_id:
         raise PrwError(Code.INSTANCE_SCOPE_DENIED, "not the caller's instance", field="instance_id")
-    async with intake.db.transaction(principal.tenant_id) as conn:
+
+    async def keep(conn: Connection) -> None:
         for index, target in enumerate(instance.targets):
             await source_scope(conn, principal, target, f"targets[{index}]")
         await store.put_instance(conn, principal.tenant_id, instance)
+
+    await intake.db.run(keep, principal.tenant_id)
     granted = tuple(sorted(principal.sources))
     return Registered(instance_id, principal.tenant_id, principal.catalog_id, granted)
 
@@ -193,11 +196,15 @@ async def get_receipts(
     A machine reads those of its stable instance, a viewer any of the tenant. Unknown: NOT_FOUND; another tenant's:
     TENANT_SCOPE_DENIED; another instance's: INSTANCE_SCOPE_DENIED. One that may not be read fails them all.
     """
-    async with intake.db.transaction(principal.tenant_id, read_only=True) as conn:
-        held = await store.find_receipts(conn, principal.tenant_id, receipt_ids)
-        absent = [name for name in receipt_ids if name not in held]
+
+    async def find(conn: Connection) -> dict[str, KeptReceipt]:
+        found = await store.find_receipts(conn, principal.tenant_id, receipt_ids)
+        absent = [name for name in receipt_ids if name not in found]
         if absent:
             raise await _absent(conn, absent)
+        return found
+
+    held = await intake.db.run(find, principal.tenant_id, read_only=True)
     for receipt in held.values():
         _check_owner(principal, receipt)
     return await _answers(intake, principal.tenant_id, [held[name] for name in receipt_ids])
@@ -219,9 +226,13 @@ async def _answers(
     intake: Intake, tenant_id: str, receipts: Sequence[KeptReceipt]
 ) -> tuple[Receipt, ...]:
     captures = [receipt.capture_id for receipt in receipts]
-    async with intake.db.transaction(tenant_id, read_only=True) as conn:
-        states = await stage_states(conn, captures)
-        decided = await outcomes(conn, tenant_id, captures)
+
+    async def progress(
+        conn: Connection,
+    ) -> tuple[Mapping[str, StageState], Sequence[StoredOutcome]]:
+        return await stage_states(conn, captures), await outcomes(conn, tenant_id, captures)
+
+    states, decided = await intake.db.run(progress, tenant_id, read_only=True)
     return tuple(_answer(receipt, states, decided) for receipt in receipts)
 
 

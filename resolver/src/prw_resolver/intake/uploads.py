@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterable
+from datetime import datetime
 
 from prw.errors import Code, PrwError
 from prw_base.ids import derived_id
 from prw_base.principal import Principal
+from prw_base.server.database import Connection
 from prw_resolver.access.service import source_scope
 from prw_resolver.intake import store
 from prw_resolver.intake.model import Declared, Upload
@@ -36,15 +38,18 @@ async def declare(
         "bytes": meta.size,
         "media_type": meta.media_type,
     }
-    async with intake.db.transaction(principal.tenant_id) as conn:
+
+    async def keep(conn: Connection) -> tuple[bool, datetime]:
         await source_scope(conn, principal, source_id)
         held = await store.find_artifact(conn, principal.tenant_id, meta.sha256)
         if held is not None:
             meta.same_or_conflict(held)
-        expires_at = await store.declare_upload(
-            conn, principal.tenant_id, fields, intake.upload_lifetime
-        )
-    return Declared(str(fields["upload_id"]), held is not None, expires_at)
+        lifetime = intake.upload_lifetime
+        until = await store.declare_upload(conn, principal.tenant_id, fields, lifetime)
+        return held is not None, until
+
+    stored, expires_at = await intake.db.run(keep, principal.tenant_id)
+    return Declared(str(fields["upload_id"]), stored, expires_at)
 
 
 async def put(
@@ -67,32 +72,37 @@ async def put(
         raise PrwError(
             Code.UNAVAILABLE, f"the bytes did not come within {intake.put_limit}"
         ) from late
-    async with intake.db.transaction(principal.tenant_id) as conn:
+
+    async def record(conn: Connection) -> None:
         await store.add_artifact(conn, principal.tenant_id, meta)
+
+    await intake.db.run(record, principal.tenant_id)
     return meta
 
 
 async def _owned(intake: Intake, principal: Principal, upload_id: str) -> Upload:
-    async with intake.db.transaction(principal.tenant_id, read_only=True) as conn:
+    async def find(conn: Connection) -> tuple[Upload, bool]:
         found = await store.find_upload(conn, principal.tenant_id, upload_id)
         if found is None:
-            raise PrwError(
-                Code.NOT_FOUND, f"no upload {upload_id!r}; declare it first", field="upload_id"
-            )
-        upload, expired = found
-        if upload.instance_id != principal.instance_id:
+            raise _no_upload(f"no upload {upload_id!r}; declare it first")
+        if found[0].instance_id != principal.instance_id:
             raise PrwError(
                 Code.INSTANCE_SCOPE_DENIED,
                 "another instance declared the upload",
                 field="upload_id",
             )
-        await source_scope(conn, principal, upload.source_id)
+        await source_scope(conn, principal, found[0].source_id)
+        return found
+
+    upload, expired = await intake.db.run(find, principal.tenant_id, read_only=True)
     if expired:
-        raise PrwError(
-            Code.NOT_FOUND, "the upload has expired; declare it again", field="upload_id"
-        )
+        raise _no_upload("the upload has expired; declare it again")
     check_size(intake, upload.size)
     return upload
+
+
+def _no_upload(message: str) -> PrwError:
+    return PrwError(Code.NOT_FOUND, message, field="upload_id")
 
 
 def check_size(intake: Intake, size: int) -> None:
