@@ -2,7 +2,7 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
-SOURCES := base/src sdk/src plugins/schemaorg/src resolver/src product/src examples/src
+SOURCES := base/src sdk/src plugins/marketplace-offers/src plugins/merchant-feed/src plugins/rendered-shop/src plugins/schemaorg/src plugins/shopify/src plugins/woocommerce/src resolver/src product/src examples/src
 STATE ?=
 ONCE ?=
 JSON ?=

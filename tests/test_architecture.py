@@ -8,7 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MEMBERS = ("base", "sdk", "plugins/schemaorg", "resolver", "product")
+MEMBERS = (
+    "base",
+    "sdk",
+    *(f"plugins/{path.name}" for path in sorted((ROOT / "plugins").iterdir())),
+    "resolver",
+    "product",
+)
 
 # Statements of SQL, told from English by the word that has to follow.
 STATEMENT = re.compile(

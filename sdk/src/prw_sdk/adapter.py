@@ -12,7 +12,10 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import ClassVar, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -48,6 +51,49 @@ class Backlog:
 
 
 Disposition = Stored | Excluded | Backlog
+
+
+class Kind(StrEnum):
+    """What sort of value a source states under a name; a field that changes its kind was re-typed."""
+
+    TEXT = "text"
+    NUMBER = "number"
+    BOOLEAN = "boolean"
+    NULL = "null"
+    OBJECT = "object"
+    LIST = "list"
+    EMPTY = "empty"
+    """A list or object with nothing in it."""
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """One name that the publisher labelled, and the kind of value that stands under it."""
+
+    name: str
+    kind: Kind = Kind.UNKNOWN
+
+
+class Measure(StrEnum):
+    """What a bound is about: `RECORDS` read in one run, or the `SHARE` of them (0 to 1) that carry an attribute."""
+
+    RECORDS = "records"
+    SHARE = "share"
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """What a whole run of a source must come to.
+
+    A breached `minimum` ends the run as failed and nothing of it is sent; a breached `maximum` warns.
+    `attribute` is the key that a `SHARE` is of.
+    """
+
+    measure: Measure
+    minimum: Decimal | None = None
+    maximum: Decimal | None = None
+    attribute: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +141,10 @@ class Fetched:
     parts: tuple[Part, ...]
 
 
+NO_RESPONSES: Mapping[str, str] = MappingProxyType({})
+"""No answers of the page's own are asked for."""
+
+
 class NetFailed(Exception):
     """A GET that gave no usable answer. `status` is the source's HTTP status, None where it gave none.
 
@@ -109,6 +159,17 @@ class Net(Protocol):
 
     async def get(self, url: str, *, role: str, accept: str | None = None) -> Part:
         """Fetch with GET and return the complete response as a part; raises `NetFailed`."""
+        ...
+
+    async def render(
+        self, url: str, *, role: str = "page", responses: Mapping[str, str] = NO_RESPONSES
+    ) -> tuple[Part, ...]:
+        """Open the page in a browser; raises `NetFailed`, also where the collector has no browser.
+
+        The parts: the rendered DOM under `role`, the document as served under ``<role>.source``, a full-page
+        screenshot under ``<role>.screenshot``, and for each role of `responses` the page's own answer whose address
+        matches that glob (``{"offers": "*/api/offers*"}``), where there was one.
+        """
         ...
 
 
@@ -131,6 +192,12 @@ class Adapter(ABC):
     fields: ClassVar[Mapping[str, Disposition]]
     merchant_field: ClassVar[str]
     """The declared field that names the seller; a literal merchant satisfies no declaration (rule 15)."""
+    bounds: ClassVar[tuple[Bound, ...]] = ()
+    """What a run of any source of this adapter must come to; a source's settings may add to it."""
+    legacy: ClassVar[tuple[str, ...]] = ()
+    """Older versions whose captures have another raw shape and are still read; each needs a fixture of that version."""
+    uses_browser: ClassVar[bool] = False
+    """Whether `fetch` or `plan` calls `net.render`."""
 
     @abstractmethod
     def plan(self, source: Source, checkpoint: Checkpoint | None, net: Net) -> AsyncIterator[Batch]:
@@ -145,8 +212,11 @@ class Adapter(ABC):
         """Read the records of a capture, without I/O; raises `NotARecord` where it holds none."""
 
     @abstractmethod
-    def stated(self, capture: Capture) -> Iterable[str]:
-        """List every name that the publisher labelled, over all parts of the capture."""
+    def stated(self, capture: Capture) -> Iterable[str | Stated]:
+        """List every name that the publisher labelled, over all parts of the capture.
+
+        With `Stated` the kind of each value is told too, so that a re-typed field is noticed.
+        """
 
     def disposition(self, name: str, config: Mapping[str, object]) -> Disposition | None:
         """How a stated name is accounted for under a capture's `config`; None where no declaration covers it."""

@@ -1,0 +1,12 @@
+"""PRW adapter for paginated offers APIs of marketplaces with many sellers."""
+
+from __future__ import annotations
+
+from prw_sdk.adapter import Adapter
+from prw_sdk.hookspecs import hookimpl
+
+
+@hookimpl
+def prw_adapters() -> list[type[Adapter]]:
+    """The adapters of this distribution."""
+    return []
