@@ -17,12 +17,14 @@ from urllib.parse import urldefrag, urljoin
 import httpx
 import stamina
 
+from prw_sdk.adapter import NO_RESPONSES
 from prw_sdk.evidence import Part
 from prw_sdk.fetch import body, charset
 from prw_sdk.fetch.guard import AddressRules, Guard, PrivateAddress, Resolve, system_resolve
 from prw_sdk.fetch.outcome import FetchFailed, Outcome, Recovery, of_status
 from prw_sdk.fetch.polite import HostBusy, HostGates, Robots, RobotsAnswer
 from prw_sdk.fetch.redact import Redactor
+from prw_sdk.fetch.rendering import Renders
 from prw_sdk.fetch.retry import Backoff, RetryPolicy, retry_after
 from prw_sdk.fetch.transport import GuardedTransport
 
@@ -113,9 +115,15 @@ class HttpNet:
     """
 
     def __init__(
-        self, config: NetConfig, gates: HostGates, *, resolve: Resolve = system_resolve
+        self,
+        config: NetConfig,
+        gates: HostGates,
+        *,
+        resolve: Resolve = system_resolve,
+        browser: Renders | None = None,
     ) -> None:
         self._config = config
+        self._browser = browser
         self._gates = gates
         self._redact = config.redactor()
         self._robots = Robots(self._ask_robots, gates)
@@ -137,6 +145,18 @@ class HttpNet:
     async def get(self, url: str, *, role: str, accept: str | None = None) -> Part:
         """Fetch with GET and return the complete answer as a part; raises `FetchFailed`."""
         return await self._persist(lambda: self._follow(_whole(url), role, accept))
+
+    async def render(
+        self, url: str, *, role: str = "page", responses: Mapping[str, str] = NO_RESPONSES
+    ) -> tuple[Part, ...]:
+        """Open the page in the run's browser (`prw_sdk.adapter.Net.render`); raises `FetchFailed`."""
+        if self._browser is None:
+            raise self._failed(
+                Outcome.NO_BROWSER,
+                "no browser to open the page with: install prw-sdk[browser] and Chromium",
+                url,
+            )
+        return await self._browser.render(url, role=role, responses=responses)
 
     async def _persist(self, once: Callable[[], Awaitable[T]]) -> T:
         policy = self._config.retry

@@ -41,6 +41,12 @@ class Outcome(StrEnum):
     TRUNCATED = "truncated"
     UNDECODABLE = "undecodable"
     TOO_LARGE = "too_large"
+    SOFT_NOT_FOUND = "soft_not_found"
+    CONSENT_WALL = "consent_wall"
+    BOT_CHALLENGE = "bot_challenge"
+    LOGIN_PAGE = "login_page"
+    CIRCUIT_OPEN = "circuit_open"
+    NO_BROWSER = "no_browser"
 
     @property
     def recovery(self) -> Recovery:
@@ -50,7 +56,7 @@ class Outcome(StrEnum):
     @property
     def is_of_host(self) -> bool:
         """Whether the target was not even asked for, since its host is not to be asked now."""
-        return self in (Outcome.HOST_BUSY, Outcome.ROBOTS_UNREACHABLE)
+        return self in (Outcome.HOST_BUSY, Outcome.ROBOTS_UNREACHABLE, Outcome.CIRCUIT_OPEN)
 
 
 _RECOVERY = {
@@ -70,6 +76,12 @@ _RECOVERY = {
     Outcome.TRUNCATED: Recovery.RETRY,
     Outcome.UNDECODABLE: Recovery.RETRY,
     Outcome.TOO_LARGE: Recovery.LATER,
+    Outcome.SOFT_NOT_FOUND: Recovery.REJECTED,
+    Outcome.CONSENT_WALL: Recovery.LATER,
+    Outcome.BOT_CHALLENGE: Recovery.LATER,
+    Outcome.LOGIN_PAGE: Recovery.REJECTED,
+    Outcome.CIRCUIT_OPEN: Recovery.LATER,
+    Outcome.NO_BROWSER: Recovery.LATER,
 }
 
 
