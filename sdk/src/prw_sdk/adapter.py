@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -63,7 +63,7 @@ class Kind(StrEnum):
     OBJECT = "object"
     LIST = "list"
     EMPTY = "empty"
-    """A list or object with nothing in it."""
+    """A list, object or text with nothing in it."""
     UNKNOWN = "unknown"
 
 
@@ -221,6 +221,10 @@ class Adapter(ABC):
     def disposition(self, name: str, config: Mapping[str, object]) -> Disposition | None:
         """How a stated name is accounted for under a capture's `config`; None where no declaration covers it."""
         return matching(self.fields, name)
+
+    def dispositions(self, capture: Capture) -> Callable[[str], Disposition | None]:
+        """`disposition` for the names of one capture, as `prw_sdk.take.take` wants it."""
+        return lambda name: self.disposition(name, capture.config)
 
     def config(self, source: Source) -> Mapping[str, object]:
         """What `read` needs of the settings, without secrets; pinned in each capture."""
