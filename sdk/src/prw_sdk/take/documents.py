@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from types import MappingProxyType
 
 from lxml import etree
@@ -32,8 +33,12 @@ def json_leaves(value: object, role: str, pointer: str = "", name: str = "") -> 
         yield from (found,) if isinstance(found, Leaf) else found.leaves
 
 
+@lru_cache(maxsize=16)
 def json_node(part: Part, pointer: str = "") -> Node:
-    """The object at that place of a JSON part; raises `NotARecord` where the part holds none there."""
+    """The object at that place of a JSON part; raises `NotARecord` where the part holds none there.
+
+    It is kept for the next call, so that `stated` need not parse again what `read` has parsed; change nothing in it.
+    """
     try:
         value = parsed(part.text())
     except ValueError:
@@ -45,8 +50,9 @@ def json_node(part: Part, pointer: str = "") -> Node:
     return _Walk(_Place(part.role)).node(found, pointer, "", 0)
 
 
+@lru_cache(maxsize=16)
 def jsonld(part: Part, *types: str) -> tuple[Node, ...]:
-    """The page's JSON-LD objects of these types (all where none is named), in document order.
+    """The page's JSON-LD objects of these types (all where none is named), in document order; kept for the next call.
 
     An object counts where it stands by itself: at the top of a script, in a list there, in an ``@graph``, or as the
     ``mainEntity`` of one of those. ``Product`` also means ``http://schema.org/Product`` and ``schema:Product``. A
