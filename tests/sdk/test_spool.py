@@ -334,20 +334,6 @@ def test_the_folder_of_a_spool_is_durable_when_it_is_made(
     assert synced == [tmp_path, tmp_path / "a", tmp_path / "a" / "spool"]
 
 
-def test_a_spool_of_the_first_version_is_brought_up_to_date(tmp_path: Path) -> None:
-    """With everything that it holds."""
-    old = Spool(tmp_path)
-    old.ledger.settle(NEVER_SETTLED, item(), capture())
-    old.close()
-    connection = sqlite3.connect(tmp_path / "ledger.sqlite")
-    connection.executescript("DROP TABLE drains; DROP TABLE receipts; PRAGMA user_version=1")
-    connection.close()
-    spool = Spool(tmp_path)
-    assert [kept.key for kept in spool.ledger.kept()] == [KEY]
-    assert spool.ledger.bind("local", "ten_synth_a", NOW) == "ten_synth_a"
-    spool.close()
-
-
 def test_a_database_of_something_else_is_left_alone(tmp_path: Path) -> None:
     """It is not made into a spool."""
     connection = sqlite3.connect(tmp_path / "ledger.sqlite")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import secrets
+from collections.abc import Mapping, Sequence
+from io import FileIO
 from pathlib import Path
 
 from prw_base.files import make_folder, sync_folder
@@ -36,20 +37,20 @@ class Blobs:
 
         Raises `SpoolUnusable` where the disk refuses.
         """
-        sha256 = hashlib.sha256(body).hexdigest()
-        path = self.path(sha256)
+        (sha256,) = self.put_all([body])
+        return sha256
+
+    def put_all(self, bodies: Sequence[bytes]) -> list[str]:
+        """Keep several durably, as `put` does each: every file is flushed, then each folder once."""
+        names = [hashlib.sha256(body).hexdigest() for body in bodies]
         try:
-            if self._holds(path, body):
-                # whoever wrote it may have been killed before the name was durable
-                sync_folder(path.parent)
-            else:
-                self._write(path, body)
+            self._keep(dict(zip(names, bodies, strict=True)))
         except OSError as refused:
             raise SpoolUnusable(
                 f"the spool cannot keep bytes: {refused.strerror or refused}; what it held it still "
                 "holds, so mend the disk and run again"
             ) from refused
-        return sha256
+        return names
 
     def get(self, sha256: str) -> bytes:
         """The bytes; raises `BlobMissing`, or `BlobDamaged` when they are not what the name says."""
@@ -79,27 +80,47 @@ class Blobs:
     def _holds(self, path: Path, body: bytes) -> bool:
         return self.has(path.name, len(body)) and path.read_bytes() == body
 
-    def _write(self, path: Path, body: bytes) -> None:
+    def _keep(self, bodies: Mapping[str, bytes]) -> None:
+        paths = {self.path(sha256): body for sha256, body in bodies.items()}
+        fresh = {path: body for path, body in paths.items() if not self._holds(path, body)}
+        temporary: dict[Path, str] = {}
+        try:
+            for path, body in fresh.items():
+                temporary[path] = self._written(path, body)
+            for path in fresh:
+                _flush(temporary[path])
+            for path in fresh:
+                # whole or not at all; in place of a damaged file, or of the same bytes that another process put there
+                Path(temporary.pop(path)).replace(path)
+        finally:
+            for left in temporary.values():
+                Path(left).unlink(missing_ok=True)
+        # also of those that were there: whoever wrote them may have been killed before the name was durable
+        for folder in {path.parent for path in paths}:
+            sync_folder(folder)
+
+    def _written(self, path: Path, body: bytes) -> str:
         make_folder(path.parent)
         # the name starts with a dot and is random: a crash leaves it behind, and nothing reads it
-        temporary = path.parent / f".{path.name[:8]}.{secrets.token_hex(8)}"
+        temporary = f"{path.parent}/.{path.name[:8]}.{secrets.token_hex(8)}"
         try:
-            _write_synced(temporary, body)
-            self._publish(temporary, path, body)
-        finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
-
-    def _publish(self, temporary: Path, path: Path, body: bytes) -> None:
-        with contextlib.suppress(FileExistsError):
-            os.link(temporary, path)
-            return
-        if not self._holds(path, body):
-            temporary.replace(path)
+            with open(temporary, "xb", buffering=0) as file:
+                _write_whole(file, body)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+        return temporary
 
 
-def _write_synced(path: Path, body: bytes) -> None:
-    with path.open("xb") as file:
-        file.write(body)
-        file.flush()
-        os.fsync(file.fileno())
+def _write_whole(file: FileIO, body: bytes) -> None:
+    left = memoryview(body)
+    while left:
+        left = left[file.write(left) :]
+
+
+def _flush(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

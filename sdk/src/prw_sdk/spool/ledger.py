@@ -6,11 +6,13 @@ of the item that it was formed on, so that late work cannot overwrite newer work
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 
+from prw_base.canonical import canonical_json
 from prw_sdk.spool.model import (
     CaptureState,
     Item,
@@ -19,6 +21,10 @@ from prw_sdk.spool.model import (
     NewCapture,
     Outcome,
     Run,
+    RunEnd,
+    RunProfile,
+    RunTally,
+    Settling,
     Verdict,
     from_text,
     to_text,
@@ -27,6 +33,8 @@ from prw_sdk.spool.sqlite import SqliteFile, statements
 
 _SQL = statements("ledger.sql")
 _PAGE = 200
+NO_END = RunEnd()
+"""Nothing is said of how a run ended."""
 
 
 class Ledger:
@@ -57,16 +65,46 @@ class Ledger:
         """Whether a run of that source has not ended."""
         return self._one("unfinished_run", {"tenant": tenant, "source_id": source_id}) is not None
 
-    def finish_run(self, run: Run, now: datetime) -> None:
-        """End a run: everything that it planned is terminal or put off."""
-        values = {"tenant": run.tenant, "source_id": run.source_id, "generation": run.generation}
+    def finish_run(self, run: Run, now: datetime, end: RunEnd = NO_END) -> int:
+        """End a run: everything that it planned is terminal or put off; how many held captures may be sent now.
+
+        A second end changes nothing, nor does a stale run overwrite the profile of a newer one (replay rule 8).
+        """
+        values = _run(run) | {"now": to_text(now), "planned": end.planned, "code": end.code}
         with self._file.writing() as connection:
-            connection.execute(_SQL["finish_run"], values | {"now": to_text(now)})
+            if connection.execute(_SQL["finish_run"], values).rowcount != 1:
+                return 0
+            connection.execute(_SQL["drop_tally"], values)
+            if end.profile is not None:
+                connection.execute(_SQL["keep_profile"], values | _profile_values(end.profile))
+            return connection.execute(_SQL["release_run"], values).rowcount if end.release else 0
+
+    def profile(self, tenant: str, source_id: str, adapter: str) -> RunProfile | None:
+        """What the last good run of a source was like; None where there was none."""
+        values = {"tenant": tenant, "source_id": source_id, "adapter": adapter}
+        row = self._one("find_profile", values)
+        return None if row is None else RunProfile(adapter, row["version"], json.loads(row["body"]))
+
+    def tally(self, run: Run) -> bytes | None:
+        """What an unfinished run has read so far (`RunTally.body`), if it has read anything."""
+        row = self._one("find_tally", _run(run))
+        return None if row is None else row["body"]
 
     def item(self, key: ItemKey) -> Item | None:
         """The item's row, if it ever had a verdict."""
         row = self._one("find_item", asdict(key))
         return None if row is None else _item(row)
+
+    def items(self, tenant: str, source_id: str, native_ids: Sequence[str]) -> dict[str, Item]:
+        """Those of the items that ever had a verdict, by native id."""
+        wanted = json.dumps(native_ids)
+        values = {"tenant": tenant, "source_id": source_id, "native_ids": wanted}
+        return {row["native_id"]: _item(row) for row in self._all("find_items", values)}
+
+    def last_capture(self, key: ItemKey) -> KeptCapture | None:
+        """The newest capture of an item, in whatever state."""
+        row = self._one("last_capture", asdict(key))
+        return None if row is None else _kept(row)
 
     def settle(self, expected: int, item: Item, capture: NewCapture | None = None) -> bool:
         """Give an item its verdict together with its capture, in one transaction.
@@ -74,15 +112,23 @@ class Ledger:
         `expected` is the version that the verdict was formed on (`model.NEVER_SETTLED` for none). False, and nothing
         changed, if somebody settled the item meanwhile.
         """
-        identity = asdict(item.key) | {"generation": item.generation}
+        (applied,) = self.settle_all([Settling(expected, item, capture)])
+        return applied
+
+    def settle_all(
+        self,
+        several: Sequence[Settling],
+        tallies: Callable[[Sequence[bool]], Iterable[RunTally]] = lambda applied: (),
+    ) -> list[bool]:
+        """Give verdicts in one transaction: one flush of the disk for all. For each, what `settle` says.
+
+        `tallies` is told which were applied, and says what is to be noted of their runs in the same transaction.
+        """
         with self._file.writing() as connection:
-            values = identity | _verdict_values(item) | {"expected": expected}
-            if connection.execute(_SQL["settle_item"], values).rowcount != 1:
-                return False
-            if capture is not None:
-                kept = {"captured_at": to_text(capture.captured_at), "body": capture.body}
-                connection.execute(_SQL["keep_capture"], identity | kept)
-            return True
+            applied = [_settle(connection, one) for one in several]
+            for tally in tallies(applied):
+                connection.execute(_SQL["keep_tally"], _run(tally.run) | {"body": tally.body})
+            return applied
 
     def due(self, tenant: str, source_id: str, now: datetime, limit: int = _PAGE) -> list[Item]:
         """Items that were put off and whose time has come."""
@@ -94,11 +140,12 @@ class Ledger:
         return [_item(row) for row in self._all("troubled_items", {"limit": limit})]
 
     def revive(self, source_id: str | None, native_id: str | None, now: datetime) -> int:
-        """Give what was put off, set aside or refused another chance; how many items and captures that were."""
+        """Give what was put off, set aside, held or refused another chance; how many items and captures that were."""
         values = {"source_id": source_id, "native_id": native_id, "now": to_text(now)}
         with self._file.writing() as connection:
             items = connection.execute(_SQL["revive_items"], values).rowcount
             items += connection.execute(_SQL["revive_damaged"], values).rowcount
+            items += connection.execute(_SQL["release_held"], values).rowcount
             return items + connection.execute(_SQL["revive_captures"], values).rowcount
 
     def kept(self, after: int = 0, limit: int = _PAGE) -> list[KeptCapture]:
@@ -182,6 +229,34 @@ class Ledger:
     def _all(self, name: str, values: Mapping[str, object]) -> list[sqlite3.Row]:
         with self._file.reading() as connection:
             return connection.execute(_SQL[name], values).fetchall()
+
+
+def _settle(connection: sqlite3.Connection, one: Settling) -> bool:
+    key = one.item.key
+    identity: dict[str, object] = {
+        "tenant": key.tenant,
+        "source_id": key.source_id,
+        "native_id": key.native_id,
+        "generation": one.item.generation,
+    }
+    values = identity | _verdict_values(one.item) | {"expected": one.expected}
+    if connection.execute(_SQL["settle_item"], values).rowcount != 1:
+        return False
+    if one.capture is not None:
+        state = CaptureState.HELD if one.held else CaptureState.KEPT
+        captured_at = to_text(one.capture.captured_at)
+        kept = {"captured_at": captured_at, "body": one.capture.body, "state": state.value}
+        connection.execute(_SQL["keep_capture"], identity | kept)
+    return True
+
+
+def _profile_values(profile: RunProfile) -> dict[str, object]:
+    body = canonical_json(profile.body)
+    return {"adapter": profile.adapter, "version": profile.version, "body": body}
+
+
+def _run(run: Run) -> dict[str, object]:
+    return {"tenant": run.tenant, "source_id": run.source_id, "generation": run.generation}
 
 
 def _verdict_values(item: Item) -> dict[str, object]:

@@ -15,7 +15,7 @@ VALUES (:tenant, :source_id, :generation, :now);
 
 -- name: finish_run
 -- End a generation; a second end changes nothing.
-UPDATE runs SET finished_at = :now
+UPDATE runs SET finished_at = :now, planned = :planned, code = :code
 WHERE tenant = :tenant AND source_id = :source_id AND generation = :generation
   AND finished_at IS NULL;
 
@@ -23,6 +23,12 @@ WHERE tenant = :tenant AND source_id = :source_id AND generation = :generation
 -- One item by its identity.
 SELECT * FROM items
 WHERE tenant = :tenant AND source_id = :source_id AND native_id = :native_id;
+
+-- name: find_items
+-- Those of some items that have a row.
+SELECT * FROM items
+WHERE tenant = :tenant AND source_id = :source_id
+  AND native_id IN (SELECT value FROM json_each(:native_ids));
 
 -- name: settle_item
 -- Give an item its verdict, if nobody gave it a newer one meanwhile.
@@ -42,8 +48,38 @@ WHERE items.version = :expected;
 
 -- name: keep_capture
 -- Keep the capture of an item.
-INSERT INTO captures (tenant, source_id, native_id, captured_at, generation, body)
-VALUES (:tenant, :source_id, :native_id, :captured_at, :generation, :body);
+INSERT INTO captures (tenant, source_id, native_id, captured_at, generation, body, state)
+VALUES (:tenant, :source_id, :native_id, :captured_at, :generation, :body, :state);
+
+-- name: last_capture
+-- The newest capture of an item.
+SELECT * FROM captures
+WHERE tenant = :tenant AND source_id = :source_id AND native_id = :native_id
+ORDER BY captured_at DESC LIMIT 1;
+
+-- name: release_run
+-- Let what a run found be sent: held captures that are the newest of an item that the run has settled.
+UPDATE captures SET state = 'kept'
+WHERE state = 'held' AND tenant = :tenant AND source_id = :source_id
+  AND EXISTS (
+    SELECT 1 FROM items
+    WHERE items.tenant = captures.tenant AND items.source_id = captures.source_id
+      AND items.native_id = captures.native_id AND items.generation = :generation)
+  AND NOT EXISTS (
+    SELECT 1 FROM captures AS newer
+    WHERE newer.tenant = captures.tenant AND newer.source_id = captures.source_id
+      AND newer.native_id = captures.native_id AND newer.captured_at > captures.captured_at);
+
+-- name: release_held
+-- Let held captures be sent, whatever their runs came to; those of unfinished runs wait for their judgement.
+UPDATE captures SET state = 'kept'
+WHERE state = 'held'
+  AND (:source_id IS NULL OR source_id = :source_id)
+  AND (:native_id IS NULL OR native_id = :native_id)
+  AND NOT EXISTS (
+    SELECT 1 FROM runs
+    WHERE runs.tenant = captures.tenant AND runs.source_id = captures.source_id
+      AND runs.generation = captures.generation AND runs.finished_at IS NULL);
 
 -- name: due_items
 -- Items that were put off and whose time has come, the longest waiting first.
@@ -176,3 +212,33 @@ ON CONFLICT (row) DO UPDATE SET status = excluded.status, checked_at = excluded.
 SELECT source_id, status, count(*) AS n
 FROM receipts JOIN captures ON captures.row = receipts.row
 GROUP BY source_id, status ORDER BY source_id, status;
+
+-- name: keep_tally
+-- What an unfinished run has read so far.
+INSERT INTO tallies (tenant, source_id, generation, body)
+VALUES (:tenant, :source_id, :generation, :body)
+ON CONFLICT (tenant, source_id) DO UPDATE
+SET generation = excluded.generation, body = excluded.body;
+
+-- name: find_tally
+-- What a run has read so far.
+SELECT body FROM tallies
+WHERE tenant = :tenant AND source_id = :source_id AND generation = :generation;
+
+-- name: drop_tally
+-- A run has ended, and its tally with it.
+DELETE FROM tallies WHERE tenant = :tenant AND source_id = :source_id;
+
+-- name: find_profile
+-- What the last good run of a source was like, by an adapter.
+SELECT version, generation, body FROM profiles
+WHERE tenant = :tenant AND source_id = :source_id AND adapter = :adapter;
+
+-- name: keep_profile
+-- The last good run of a source; never an older one over a newer.
+INSERT INTO profiles (tenant, source_id, adapter, version, generation, body, updated_at)
+VALUES (:tenant, :source_id, :adapter, :version, :generation, :body, :now)
+ON CONFLICT (tenant, source_id, adapter) DO UPDATE
+SET version = excluded.version, generation = excluded.generation, body = excluded.body,
+    updated_at = excluded.updated_at
+WHERE profiles.generation <= excluded.generation;

@@ -38,8 +38,12 @@ class Outcome(StrEnum):
 
 
 class CaptureState(StrEnum):
-    """How far a kept capture has come; `REFUSED` is the resolver's answer, and waits for a person."""
+    """How far a kept capture has come; `REFUSED` is the resolver's answer, and waits for a person.
 
+    `HELD` is not sent before its run is judged: its source says what a run must come to at least.
+    """
+
+    HELD = "held"
     KEPT = "kept"
     SUBMITTED = "submitted"
     REFUSED = "refused"
@@ -109,6 +113,47 @@ class NewCapture:
 
 
 @dataclass(frozen=True, slots=True)
+class Settling:
+    """A verdict about to be given, on the version of the item that it was formed on, with its capture."""
+
+    expected: int
+    item: Item
+    capture: NewCapture | None = None
+    held: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunTally:
+    """What an unfinished run has read so far, as canonical JSON; kept together with the verdicts that it counts."""
+
+    run: Run
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RunProfile:
+    """What a good run was like, by that version of its adapter, as JSON values."""
+
+    adapter: str
+    version: str
+    body: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class RunEnd:
+    """How a run ended: how many targets it planned, and the code of its failure, if any.
+
+    With `release` what the run found may be sent, without it what was held back stays `HELD`. `profile` is kept as
+    that of the last good run.
+    """
+
+    planned: int = 0
+    code: str | None = None
+    release: bool = True
+    profile: RunProfile | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class KeptCapture:
     """A capture in the spool. `row` orders captures by when they were kept."""
 
@@ -133,12 +178,25 @@ class CheckpointKey:
 
 
 @dataclass(frozen=True, slots=True)
+class Deferred:
+    """An item that a checkpoint has passed although it is not done: put off (`RETRY_AT`) or set aside (`POISON`)."""
+
+    native_id: str
+    url: str
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
 class SavedCheckpoint:
-    """A checkpoint as it is persisted; `revision` is 0 where there is none yet."""
+    """A checkpoint as it is persisted; `revision` is 0 where there is none yet.
+
+    `deferred` is what it has passed undone, as far as that is not in the ledger of the same spool.
+    """
 
     key: CheckpointKey
     revision: int
     state: Mapping[str, object]
+    deferred: tuple[Deferred, ...] = ()
 
 
 def after_failure(

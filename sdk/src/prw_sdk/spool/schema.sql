@@ -78,3 +78,73 @@ CREATE TABLE receipts (
     status     TEXT NOT NULL,
     checked_at TEXT NOT NULL
 ) STRICT;
+
+-- version: 3
+-- a capture may be held back until its run is judged; SQLite changes no CHECK, so the table is made anew,
+-- and the one that refers to it as well
+CREATE TABLE captures_3 (
+    row         INTEGER PRIMARY KEY AUTOINCREMENT,
+    tenant      TEXT NOT NULL,
+    source_id   TEXT NOT NULL,
+    native_id   TEXT NOT NULL,
+    captured_at TEXT NOT NULL,
+    generation  INTEGER NOT NULL,
+    body        BLOB NOT NULL,
+    state       TEXT NOT NULL DEFAULT 'kept'
+        CHECK (state IN ('held', 'kept', 'submitted', 'refused')),
+    receipt_id  TEXT,
+    code        TEXT,
+    error       TEXT,
+    CHECK ((state = 'submitted') = (receipt_id IS NOT NULL)),
+    UNIQUE (tenant, source_id, native_id, captured_at),
+    -- one run keeps one capture of an item, however often it is interrupted
+    UNIQUE (tenant, source_id, native_id, generation)
+) STRICT;
+
+INSERT INTO captures_3 SELECT * FROM captures;
+
+CREATE TABLE receipts_3 (
+    row        INTEGER NOT NULL PRIMARY KEY REFERENCES captures_3 (row),
+    status     TEXT NOT NULL,
+    checked_at TEXT NOT NULL
+) STRICT;
+
+INSERT INTO receipts_3 SELECT * FROM receipts;
+
+DROP TABLE receipts;
+
+DROP TABLE captures;
+
+ALTER TABLE captures_3 RENAME TO captures;
+
+ALTER TABLE receipts_3 RENAME TO receipts;
+
+CREATE INDEX captures_kept ON captures (row) WHERE state = 'kept';
+
+CREATE INDEX captures_held ON captures (tenant, source_id) WHERE state = 'held';
+
+-- how a run ended: what it had planned, and the code of its failure
+ALTER TABLE runs ADD COLUMN planned INTEGER;
+
+ALTER TABLE runs ADD COLUMN code TEXT;
+
+-- what an unfinished run has read so far
+CREATE TABLE tallies (
+    tenant     TEXT NOT NULL,
+    source_id  TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    body       BLOB NOT NULL,
+    PRIMARY KEY (tenant, source_id)
+) STRICT, WITHOUT ROWID;
+
+-- what the last good run of a source was like
+CREATE TABLE profiles (
+    tenant     TEXT NOT NULL,
+    source_id  TEXT NOT NULL,
+    adapter    TEXT NOT NULL,
+    version    TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    body       BLOB NOT NULL,
+    updated_at TEXT NOT NULL,
+    PRIMARY KEY (tenant, source_id, adapter)
+) STRICT, WITHOUT ROWID;

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 _BUSY_MS = 30_000
 _NAME = re.compile(r"^-- name: (\w+)$", re.MULTILINE)
 _VERSION = re.compile(r"^-- version: (\d+)$", re.MULTILINE)
