@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
-from fnmatch import fnmatchcase
+from functools import lru_cache
 from types import MappingProxyType
 from typing import ClassVar, Protocol
 
@@ -220,7 +220,7 @@ class Adapter(ABC):
 
     def disposition(self, name: str, config: Mapping[str, object]) -> Disposition | None:
         """How a stated name is accounted for under a capture's `config`; None where no declaration covers it."""
-        return matching(self.fields, name)
+        return _declared(type(self), name)
 
     def dispositions(self, capture: Capture) -> Callable[[str], Disposition | None]:
         """`disposition` for the names of one capture, as `prw_sdk.take.take` wants it."""
@@ -252,8 +252,24 @@ def matching(fields: Mapping[str, Disposition], name: str) -> Disposition | None
     exact = fields.get(name)
     if exact is not None:
         return exact
-    covering = [pattern for pattern in fields if "*" in pattern and fnmatchcase(name, pattern)]
+    covering = [pattern for pattern in fields if "*" in pattern and covers(pattern, name)]
     return fields[max(covering, key=len)] if covering else None
+
+
+@lru_cache(maxsize=16_384)
+def _declared(adapter: type[Adapter], name: str) -> Disposition | None:
+    """Kept, since the same few names are asked for on every page."""
+    return matching(adapter.fields, name)
+
+
+def covers(declared: str, name: str) -> bool:
+    """Whether a declared field, or pattern with ``*`` (which stands for anything), is about a stated name."""
+    return declared == name or ("*" in declared and _pattern(declared).fullmatch(name) is not None)
+
+
+@lru_cache(maxsize=4096)
+def _pattern(declared: str) -> re.Pattern[str]:
+    return re.compile(".*".join(map(re.escape, declared.split("*"))), re.DOTALL)
 
 
 def declaration_faults(adapter: type[Adapter]) -> tuple[str, ...]:

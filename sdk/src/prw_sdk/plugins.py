@@ -76,6 +76,15 @@ def load(points: Iterable[EntryPoint] | None = None) -> Plugins:
     return Plugins(_newest(found), tuple(problems), MappingProxyType(found))
 
 
+def brought(point: EntryPoint) -> tuple[tuple[type[Adapter], ...], tuple[Problem, ...]]:
+    """The adapter classes of one plugin as they are, however badly they declare, and why it could not be loaded."""
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(PluginHooks)
+    found, problems = _brought(manager, point)
+    classes = [one for one in found if isinstance(one, type) and issubclass(one, Adapter)]
+    return tuple(classes), tuple(problems)
+
+
 def _brought(
     manager: pluggy.PluginManager, point: EntryPoint
 ) -> tuple[list[object], list[Problem]]:
