@@ -43,6 +43,16 @@ def cluster(pytestconfig: pytest.Config) -> Cluster:
     return postgres.open_test_cluster(_folder(pytestconfig))
 
 
+@pytest.fixture(autouse=True)
+def runtime_folder(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> Path:
+    """A runtime folder of the test's own, so that no test meets what another asked of a host on the same port."""
+    folder = tmp_path_factory.mktemp("runtime")
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    return folder
+
+
 @pytest.fixture
 def resolver_database(cluster: Cluster) -> Iterator[dict[str, str]]:
     """A migrated resolver database: DSNs of owner, superuser, resolver_app, resolver_relay."""

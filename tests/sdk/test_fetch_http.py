@@ -140,12 +140,6 @@ async def test_a_body_over_the_limit_is_not_read_to_its_end(site: Site, big: byt
     await net.aclose()
 
 
-async def test_an_encoding_that_was_not_asked_for_is_not_guessed(site: Site, net: HttpNet) -> None:
-    """Bytes that cannot be decoded are no evidence."""
-    failed = await failure(net, site.serve("/a", answer(b"?", headers={"Content-Encoding": "br"})))
-    assert failed.outcome is Outcome.UNDECODABLE
-
-
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 async def test_a_passing_trouble_is_asked_again_within_the_call(
     site: Site, net: HttpNet, status: int

@@ -25,6 +25,17 @@ NOW = datetime(2026, 11, 30, 12, 0, tzinfo=UTC)
         ("Mon, 30 Nov 2026 12:01:00 GMT", timedelta(minutes=1)),
         ("Mon, 30 Nov 2026 11:00:00 GMT", timedelta()),
         ("Fri, 30 Nov 2096 11:00:00 GMT", LONGEST),
+        ("Monday, 30-Nov-26 12:01:00 GMT", timedelta(minutes=1)),
+        ("Sunday, 06-Nov-94 08:49:37 GMT", timedelta()),
+        ("Friday, 30-Nov-68 08:49:37 GMT", LONGEST),
+        ("Saturday, 30-Nov-79 08:49:37 GMT", timedelta()),
+        ("Mon Nov 30 12:01:00 2026", timedelta(minutes=1)),
+        ("Mon Nov  2 12:01:00 2026", timedelta()),
+        ("Mon, 30 Nov 2026 13:01:00 +0100", timedelta(minutes=1)),
+        ("Mon, 30 Nov 2026 25:99:00 GMT", None),
+        ("Mon, 30 Nov 0001 00:00:00 +2359", timedelta()),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", LONGEST),
+        ("-999999999999999999999999", timedelta()),
         ("soon", None),
         ("", None),
         ("1.5", None),
@@ -34,13 +45,18 @@ def test_retry_after_is_read_in_both_its_forms_and_kept_in_bounds(
     value: str | None, wait: timedelta | None
 ) -> None:
     """Seconds or an HTTP date; never negative, never beyond a day (RFC 9110, section 10.2.3)."""
-    assert retry_after(value, NOW) == wait
+    assert retry_after(() if value is None else (value,), NOW) == wait
+
+
+def test_of_several_waits_the_longest_is_kept() -> None:
+    """Proxies add theirs to the source's; one that makes no sense is none."""
+    assert retry_after(("5", "Mon, 30 Nov 2026 12:01:00 GMT", "soon"), NOW) == timedelta(minutes=1)
 
 
 @given(st.text(max_size=40))
 def test_no_retry_after_breaks_the_fetch(value: str) -> None:
     """Whatever a server writes there."""
-    wait = retry_after(value, NOW)
+    wait = retry_after((value,), NOW)
     assert wait is None or timedelta() <= wait <= LONGEST
 
 

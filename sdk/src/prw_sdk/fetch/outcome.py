@@ -47,6 +47,7 @@ class Outcome(StrEnum):
     LOGIN_PAGE = "login_page"
     CIRCUIT_OPEN = "circuit_open"
     NO_BROWSER = "no_browser"
+    BROWSER_FAILED = "browser_failed"
 
     @property
     def recovery(self) -> Recovery:
@@ -82,6 +83,7 @@ _RECOVERY = {
     Outcome.LOGIN_PAGE: Recovery.REJECTED,
     Outcome.CIRCUIT_OPEN: Recovery.LATER,
     Outcome.NO_BROWSER: Recovery.LATER,
+    Outcome.BROWSER_FAILED: Recovery.RETRY,
 }
 
 
@@ -89,7 +91,8 @@ class FetchFailed(NetFailed):
     """A GET that gave no usable answer.
 
     `url` is the address asked for (redacted), `status` the HTTP status where there was one, `retry_after` what the
-    source asked us to wait, and `part` the answer itself where it is evidence (a real 404 or 410).
+    source asked us to wait, and `part` the answer itself: where it is evidence (a real 404 or 410), and for diagnosis
+    where a page was recognised as something other than what was asked for (a login page, a bot challenge).
     """
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -16,22 +16,33 @@ _SECONDS = re.compile(r"-?[0-9]+")
 _MOST_DIGITS = 9
 
 
-def retry_after(value: str | None, now: datetime) -> timedelta | None:
-    """The wait that a Retry-After header asks for (seconds or an HTTP date, RFC 9110 section 10.2.3).
+def retry_after(values: Sequence[str], now: datetime) -> timedelta | None:
+    """The wait that Retry-After headers ask for (seconds or an HTTP date, RFC 9110 section 10.2.3).
 
-    Never negative and never beyond a day; None where the header is missing or makes no sense.
+    Never negative and never beyond a day; the longest where there are several; None where there is none or none
+    makes sense.
     """
-    if value is None:
-        return None
-    text = value.strip()
+    waits = [wait for value in values if (wait := _wait(value.strip(), now)) is not None]
+    return max(waits, default=None)
+
+
+def _wait(text: str, now: datetime) -> timedelta | None:
     if _SECONDS.fullmatch(text):
+        # as many digits as make sure that it is beyond the longest
         return timedelta() if text.startswith("-") else _within(int(text[:_MOST_DIGITS]))
     try:
         at = parsedate_to_datetime(text)
     except (ValueError, OverflowError):
         return None
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return _within((at - now).total_seconds())
+    return _within((_of_this_century(text, at, now) - now).total_seconds())
+
+
+def _of_this_century(text: str, at: datetime, now: datetime) -> datetime:
+    """A year of two digits that would be more than 50 years ahead is a past one (RFC 9110, section 5.6.7)."""
+    if str(at.year) not in text and at.year > now.year + 50:
+        return at.replace(year=at.year - 100)
+    return at
 
 
 def _within(seconds: float) -> timedelta:

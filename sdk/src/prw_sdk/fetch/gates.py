@@ -1,0 +1,165 @@
+"""The turn at a host: a place among those that are there at once, and a moment that keeps its rate (rule 12).
+
+Both are the host's, whatever the number of sources, runs and processes on this machine that ask it (`places`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import random
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from prw_sdk.fetch.places import HostPlaces, now
+from prw_sdk.fetch.runtime import default_folder, secured
+
+_POLL = (0.002, 0.012)
+_BRIEF = 0.001
+_TRIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Politeness:
+    """Limits for each host: requests a second, requests at once, and the longest crawl delay followed (seconds).
+
+    An infinite rate (`math.inf`) spaces nothing, for a server of one's own.
+    """
+
+    rate_per_second: float = 2.0
+    concurrency: int = 2
+    max_crawl_delay: float = 60.0
+
+
+class HostBusy(Exception):
+    """A host has asked for a longer pause than the caller is ready to wait; `seconds` of it are left."""
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(f"the host asked for a pause; {seconds:.0f} s of it are left")
+        self.seconds = seconds
+
+
+class _Gate:
+    def __init__(self, manners: Politeness, places: HostPlaces) -> None:
+        self.interval = 1.0 / manners.rate_per_second
+        self.places = places
+        self.closed_until = 0.0
+        # in one process turns are given in the order in which they were asked for
+        self.at_once = asyncio.Semaphore(manners.concurrency)
+
+    async def place(self) -> int:
+        """A place that no other process holds; whoever waits already comes first."""
+        found = None if self.places.is_wanted() else self.places.take()
+        if found is not None:
+            return found
+        self.places.begin_to_wait()
+        try:
+            while (found := self.places.take()) is None:
+                await asyncio.sleep(random.uniform(*_POLL))  # noqa: S311  # no secret
+                self.places.still_waiting()
+            return found
+        finally:
+            self.places.end_to_wait()
+
+    async def moment(self, patience: float) -> None:
+        """Wait until the host may be asked: no pause, and the rate kept."""
+        await self._reopened(patience)
+        while self.interval and (wait := await self._reserved()) > 0:
+            await asyncio.sleep(wait)
+            if self.paused() <= 0:
+                return
+            await self._reopened(patience)
+
+    def pause(self, seconds: float) -> None:
+        """Close for that long, here at once and for the others as soon as none of them is just writing."""
+        self.closed_until = max(self.closed_until, now() + seconds)
+        for _ in range(_TRIES):
+            if self.places.pause(seconds):
+                return
+
+    def paused(self) -> float:
+        """Seconds for which the host is closed."""
+        return max(self.closed_until - now(), self.places.paused())
+
+    async def _reopened(self, patience: float) -> None:
+        while (left := self.paused()) > 0:
+            if left > patience:
+                raise HostBusy(left)
+            await asyncio.sleep(left)
+
+    async def _reserved(self) -> float:
+        while True:
+            wait = self.places.reserve(self.interval)
+            if wait is not None:
+                return wait
+            await asyncio.sleep(_BRIEF)
+
+
+class Turn:
+    """One turn at a host, as a context."""
+
+    __slots__ = ("_gate", "_patience", "_place")
+
+    def __init__(self, gate: _Gate, patience: float) -> None:
+        self._gate = gate
+        self._patience = patience
+        self._place: int | None = None
+
+    async def __aenter__(self) -> None:
+        await self._gate.at_once.acquire()
+        try:
+            self._place = await self._gate.place()
+            await self._gate.moment(self._patience)
+        except BaseException:
+            self._leave()
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._place is not None:
+            self._gate.places.leave(self._place)
+            self._place = None
+        self._gate.at_once.release()
+
+
+class HostGates:
+    """One gate a host, shared by every source of a run, and by all runs of this machine that use the same `folder`.
+
+    `folder` is `runtime.default_folder` where it is None; raises `RuntimeFolderUnusable`.
+    """
+
+    def __init__(self, manners: Politeness, folder: Path | None = None) -> None:
+        self._manners = manners
+        self._folder = secured(folder or default_folder())
+        self._gates: dict[str, _Gate] = {}
+
+    def _gate(self, host: str) -> _Gate:
+        found = self._gates.get(host)
+        if found is None:
+            places = HostPlaces(self._folder, host, self._manners.concurrency)
+            found = self._gates[host] = _Gate(self._manners, places)
+        return found
+
+    def follow_crawl_delay(self, host: str, seconds: float) -> None:
+        """Space requests to that host by its own crawl delay, where that is longer than ours."""
+        gate = self._gate(host)
+        gate.interval = max(gate.interval, min(seconds, self._manners.max_crawl_delay))
+
+    def pause(self, host: str, seconds: float) -> None:
+        """Ask that host nothing for so long, whichever of its pages said so, and whichever process asks."""
+        self._gate(host).pause(seconds)
+
+    def turn(self, host: str, patience: float = math.inf) -> Turn:
+        """Wait for a turn at that host, and hold one of its places: ``async with gates.turn(host):``.
+
+        Raises `HostBusy` where the host has asked for a pause of more than `patience` seconds.
+        """
+        return Turn(self._gate(host), patience)
