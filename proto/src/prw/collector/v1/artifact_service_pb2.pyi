@@ -3,9 +3,11 @@
 isort:skip_file
 Upload of evidence bytes (if_artifact_upload)."""
 
+from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
+from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 import builtins as _builtins
 import sys
@@ -30,6 +32,8 @@ class _ArtifactStatusEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Artifa
     """Declared; bytes are awaited."""
     ARTIFACT_STATUS_STORED: _ArtifactStatus.ValueType  # 2
     """Verified and durable."""
+    ARTIFACT_STATUS_REFUSED: _ArtifactStatus.ValueType  # 3
+    """Not stored, and refused; the answer says why."""
 
 class ArtifactStatus(_ArtifactStatus, metaclass=_ArtifactStatusEnumTypeWrapper):
     """ArtifactStatus is how far an upload has come."""
@@ -40,6 +44,8 @@ ARTIFACT_STATUS_PENDING: ArtifactStatus.ValueType  # 1
 """Declared; bytes are awaited."""
 ARTIFACT_STATUS_STORED: ArtifactStatus.ValueType  # 2
 """Verified and durable."""
+ARTIFACT_STATUS_REFUSED: ArtifactStatus.ValueType  # 3
+"""Not stored, and refused; the answer says why."""
 Global___ArtifactStatus: _TypeAlias = ArtifactStatus  # noqa: Y015
 
 @_typing.final
@@ -161,3 +167,191 @@ class PutArtifactResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___PutArtifactResponse: _TypeAlias = PutArtifactResponse  # noqa: Y015
+
+@_typing.final
+class StoreArtifactsRequest(_message.Message):
+    """StoreArtifactsRequest is one message of a stream of uploads."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DECLARATION_FIELD_NUMBER: _builtins.int
+    CHUNK_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def declaration(self) -> Global___ArtifactDeclaration:
+        """What will be sent, unless it is stored already."""
+
+    @_builtins.property
+    def chunk(self) -> Global___ArtifactChunk:
+        """The next bytes of one artifact."""
+
+    def __init__(
+        self,
+        *,
+        declaration: Global___ArtifactDeclaration | None = ...,
+        chunk: Global___ArtifactChunk | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "data", b"data", "declaration", b"declaration"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chunk", b"chunk", "data", b"data", "declaration", b"declaration"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_data: _TypeAlias = _typing.Literal["declaration", "chunk"]  # noqa: Y015
+    _WhichOneofArgType_data: _TypeAlias = _typing.Literal["data", b"data"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_data) -> _WhichOneofReturnType_data | None: ...
+
+Global___StoreArtifactsRequest: _TypeAlias = StoreArtifactsRequest  # noqa: Y015
+
+@_typing.final
+class ArtifactDeclaration(_message.Message):
+    """ArtifactDeclaration describes bytes to come on this stream."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    SHA256_FIELD_NUMBER: _builtins.int
+    BYTES_FIELD_NUMBER: _builtins.int
+    MEDIA_TYPE_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """The artifact's number on this stream; each is greater than the one before."""
+    source_id: _builtins.str
+    """The source they were fetched from, one of the caller's grants; none is ATTRIBUTION_DENIED."""
+    sha256: _builtins.str
+    """Lower-case hex SHA-256 of the bytes."""
+    bytes: _builtins.int
+    """Length of the bytes."""
+    media_type: _builtins.str
+    """Normalised media type without parameters, for example "text/html"."""
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        source_id: _builtins.str = ...,
+        sha256: _builtins.str = ...,
+        bytes: _builtins.int = ...,
+        media_type: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "media_type", b"media_type", "sequence", b"sequence", "sha256", b"sha256", "source_id", b"source_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ArtifactDeclaration: _TypeAlias = ArtifactDeclaration  # noqa: Y015
+
+@_typing.final
+class ArtifactChunk(_message.Message):
+    """ArtifactChunk carries bytes of one artifact."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    DATA_FIELD_NUMBER: _builtins.int
+    LAST_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """The artifact's number on this stream."""
+    data: _builtins.bytes
+    """The next bytes, at most 1 MiB; may be empty where the artifact is."""
+    last: _builtins.bool
+    """True on the artifact's last chunk."""
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        data: _builtins.bytes = ...,
+        last: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "last", b"last", "sequence", b"sequence"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ArtifactChunk: _TypeAlias = ArtifactChunk  # noqa: Y015
+
+@_typing.final
+class StoreArtifactsResponse(_message.Message):
+    """StoreArtifactsResponse says where one artifact of the stream stands."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SEQUENCE_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    sequence: _builtins.int
+    """The artifact's number on this stream."""
+    status: Global___ArtifactStatus.ValueType
+    """PENDING: send its bytes now. STORED: verified and durable, or stored already. REFUSED: see error."""
+    @_builtins.property
+    def error(self) -> Global___ArtifactRefusal:
+        """Why it was refused."""
+
+    def __init__(
+        self,
+        *,
+        sequence: _builtins.int = ...,
+        status: Global___ArtifactStatus.ValueType = ...,
+        error: Global___ArtifactRefusal | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "sequence", b"sequence", "status", b"status"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StoreArtifactsResponse: _TypeAlias = StoreArtifactsResponse  # noqa: Y015
+
+@_typing.final
+class ArtifactRefusal(_message.Message):
+    """ArtifactRefusal says why one artifact was not stored."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    @_typing.final
+    class DetailsEntry(_message.Message):
+        DESCRIPTOR: _descriptor.Descriptor
+
+        KEY_FIELD_NUMBER: _builtins.int
+        VALUE_FIELD_NUMBER: _builtins.int
+        key: _builtins.str
+        value: _builtins.str
+        def __init__(
+            self,
+            *,
+            key: _builtins.str = ...,
+            value: _builtins.str = ...,
+        ) -> None: ...
+        _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+        def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+        _ClearFieldArgType: _TypeAlias = _typing.Literal["key", b"key", "value", b"value"]  # noqa: Y015
+        def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+        def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+    CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    RETRYABLE_FIELD_NUMBER: _builtins.int
+    DETAILS_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """The code, for example "DIGEST_MISMATCH"."""
+    message: _builtins.str
+    """A sentence for a person."""
+    retryable: _builtins.bool
+    """Whether sending it again may help."""
+    @_builtins.property
+    def details(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
+        """More about it, for example the media type that is stored."""
+
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        message: _builtins.str = ...,
+        retryable: _builtins.bool = ...,
+        details: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "details", b"details", "message", b"message", "retryable", b"retryable"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ArtifactRefusal: _TypeAlias = ArtifactRefusal  # noqa: Y015

@@ -46,6 +46,11 @@ class ArtifactServiceStub:
                 request_serializer=prw_dot_collector_dot_v1_dot_artifact__service__pb2.PutArtifactRequest.SerializeToString,
                 response_deserializer=prw_dot_collector_dot_v1_dot_artifact__service__pb2.PutArtifactResponse.FromString,
                 _registered_method=True)
+        self.StoreArtifacts = channel.stream_stream(
+                '/prw.collector.v1.ArtifactService/StoreArtifacts',
+                request_serializer=prw_dot_collector_dot_v1_dot_artifact__service__pb2.StoreArtifactsRequest.SerializeToString,
+                response_deserializer=prw_dot_collector_dot_v1_dot_artifact__service__pb2.StoreArtifactsResponse.FromString,
+                _registered_method=True)
 
 
 class ArtifactServiceServicer:
@@ -70,6 +75,16 @@ class ArtifactServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def StoreArtifacts(self, request_iterator, context):
+        """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for WANTED, send the chunks. Artifacts
+        may be declared ahead; chunks of an artifact follow its WANTED, and those of different artifacts never mix. Answers
+        come in the order of the declarations. A refused artifact ends nothing else; a fault of the caller ends the stream.
+        CREDENTIAL_REVOKED, VALIDATION_FAILED, STORAGE_UNAVAILABLE. An idle stream is closed after 120 s.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ArtifactServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -82,6 +97,11 @@ def add_ArtifactServiceServicer_to_server(servicer, server):
                     servicer.PutArtifact,
                     request_deserializer=prw_dot_collector_dot_v1_dot_artifact__service__pb2.PutArtifactRequest.FromString,
                     response_serializer=prw_dot_collector_dot_v1_dot_artifact__service__pb2.PutArtifactResponse.SerializeToString,
+            ),
+            'StoreArtifacts': grpc.stream_stream_rpc_method_handler(
+                    servicer.StoreArtifacts,
+                    request_deserializer=prw_dot_collector_dot_v1_dot_artifact__service__pb2.StoreArtifactsRequest.FromString,
+                    response_serializer=prw_dot_collector_dot_v1_dot_artifact__service__pb2.StoreArtifactsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -140,6 +160,33 @@ class ArtifactService:
             '/prw.collector.v1.ArtifactService/PutArtifact',
             prw_dot_collector_dot_v1_dot_artifact__service__pb2.PutArtifactRequest.SerializeToString,
             prw_dot_collector_dot_v1_dot_artifact__service__pb2.PutArtifactResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StoreArtifacts(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/prw.collector.v1.ArtifactService/StoreArtifacts',
+            prw_dot_collector_dot_v1_dot_artifact__service__pb2.StoreArtifactsRequest.SerializeToString,
+            prw_dot_collector_dot_v1_dot_artifact__service__pb2.StoreArtifactsResponse.FromString,
             options,
             channel_credentials,
             insecure,

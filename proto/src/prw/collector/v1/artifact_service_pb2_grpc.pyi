@@ -27,6 +27,12 @@ class ArtifactServiceStub:
     NOT_FOUND, DIGEST_MISMATCH, ARTIFACT_TOO_LARGE, INSTANCE_SCOPE_DENIED, SOURCE_SCOPE_DENIED,
     IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE.
     """
+    StoreArtifacts: _aio.StreamStreamMultiCallable[_artifact_service_pb2.StoreArtifactsRequest, _artifact_service_pb2.StoreArtifactsResponse]
+    """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for WANTED, send the chunks. Artifacts
+    may be declared ahead; chunks of an artifact follow its WANTED, and those of different artifacts never mix. Answers
+    come in the order of the declarations. A refused artifact ends nothing else; a fault of the caller ends the stream.
+    CREDENTIAL_REVOKED, VALIDATION_FAILED, STORAGE_UNAVAILABLE. An idle stream is closed after 120 s.
+    """
 
 class ArtifactServiceServicer(metaclass=_abc_1.ABCMeta):
     """ArtifactService stores evidence bytes, content-addressed by tenant and SHA-256. An artifact can be cited by a
@@ -52,6 +58,18 @@ class ArtifactServiceServicer(metaclass=_abc_1.ABCMeta):
         """PutArtifact streams the bytes of one declared upload: first its upload_id, then chunks. Deadline 120 s.
         NOT_FOUND, DIGEST_MISMATCH, ARTIFACT_TOO_LARGE, INSTANCE_SCOPE_DENIED, SOURCE_SCOPE_DENIED,
         IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE.
+        """
+
+    @_abc_1.abstractmethod
+    def StoreArtifacts(
+        self,
+        request_iterator: _abc.AsyncIterator[_artifact_service_pb2.StoreArtifactsRequest],
+        context: _aio.ServicerContext[_abc.AsyncIterator[_artifact_service_pb2.StoreArtifactsRequest], _abc.AsyncIterator[_artifact_service_pb2.StoreArtifactsResponse]],
+    ) -> _abc.AsyncIterator[_artifact_service_pb2.StoreArtifactsResponse]:
+        """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for WANTED, send the chunks. Artifacts
+        may be declared ahead; chunks of an artifact follow its WANTED, and those of different artifacts never mix. Answers
+        come in the order of the declarations. A refused artifact ends nothing else; a fault of the caller ends the stream.
+        CREDENTIAL_REVOKED, VALIDATION_FAILED, STORAGE_UNAVAILABLE. An idle stream is closed after 120 s.
         """
 
 def add_ArtifactServiceServicer_to_server(servicer: ArtifactServiceServicer, server: _aio.Server) -> None: ...

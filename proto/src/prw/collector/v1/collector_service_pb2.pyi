@@ -7,6 +7,7 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import message as _message
+from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from prw.collector.v1 import evidence_pb2 as _evidence_pb2
@@ -44,6 +45,34 @@ RUNTIME_KIND_LONG_RUNNING: RuntimeKind.ValueType  # 1
 RUNTIME_KIND_SCHEDULED: RuntimeKind.ValueType  # 2
 """It is started for each run."""
 Global___RuntimeKind: _TypeAlias = RuntimeKind  # noqa: Y015
+
+class _RunOutcome:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _RunOutcomeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_RunOutcome.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    RUN_OUTCOME_UNSPECIFIED: _RunOutcome.ValueType  # 0
+    """Not given."""
+    RUN_OUTCOME_SUCCEEDED: _RunOutcome.ValueType  # 1
+    """Every source was run to its end."""
+    RUN_OUTCOME_PARTIAL: _RunOutcome.ValueType  # 2
+    """Some sources failed, or something was put off or refused."""
+    RUN_OUTCOME_FAILED: _RunOutcome.ValueType  # 3
+    """Every source failed."""
+
+class RunOutcome(_RunOutcome, metaclass=_RunOutcomeEnumTypeWrapper):
+    """RunOutcome is how a run ended."""
+
+RUN_OUTCOME_UNSPECIFIED: RunOutcome.ValueType  # 0
+"""Not given."""
+RUN_OUTCOME_SUCCEEDED: RunOutcome.ValueType  # 1
+"""Every source was run to its end."""
+RUN_OUTCOME_PARTIAL: RunOutcome.ValueType  # 2
+"""Some sources failed, or something was put off or refused."""
+RUN_OUTCOME_FAILED: RunOutcome.ValueType  # 3
+"""Every source failed."""
+Global___RunOutcome: _TypeAlias = RunOutcome  # noqa: Y015
 
 @_typing.final
 class RegisterRequest(_message.Message):
@@ -148,3 +177,211 @@ class RegisterResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RegisterResponse: _TypeAlias = RegisterResponse  # noqa: Y015
+
+@_typing.final
+class HeartbeatRequest(_message.Message):
+    """HeartbeatRequest says how an instance is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    AT_FIELD_NUMBER: _builtins.int
+    RUN_FIELD_NUMBER: _builtins.int
+    RECEIPT_IDS_FIELD_NUMBER: _builtins.int
+    instance_id: _builtins.str
+    """The instance; equals the token's subject."""
+    @_builtins.property
+    def at(self) -> _timestamp_pb2.Timestamp:
+        """When it was said, UTC, to the microsecond; with the instance it identifies the heartbeat."""
+
+    @_builtins.property
+    def run(self) -> Global___RunReport:
+        """What a run that has ended came to; absent where the instance only lives."""
+
+    @_builtins.property
+    def receipt_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Receipts of the instance to answer with."""
+
+    def __init__(
+        self,
+        *,
+        instance_id: _builtins.str = ...,
+        at: _timestamp_pb2.Timestamp | None = ...,
+        run: Global___RunReport | None = ...,
+        receipt_ids: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "run", b"run"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "instance_id", b"instance_id", "receipt_ids", b"receipt_ids", "run", b"run"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeartbeatRequest: _TypeAlias = HeartbeatRequest  # noqa: Y015
+
+@_typing.final
+class RunReport(_message.Message):
+    """RunReport is what one run of a collector came to."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    STARTED_AT_FIELD_NUMBER: _builtins.int
+    ENDED_AT_FIELD_NUMBER: _builtins.int
+    OUTCOME_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    CAPTURES_SUBMITTED_FIELD_NUMBER: _builtins.int
+    SOURCES_FIELD_NUMBER: _builtins.int
+    outcome: Global___RunOutcome.ValueType
+    """How it ended."""
+    captures_submitted: _builtins.int
+    """Captures submitted by it."""
+    @_builtins.property
+    def started_at(self) -> _timestamp_pb2.Timestamp:
+        """When it began, UTC."""
+
+    @_builtins.property
+    def ended_at(self) -> _timestamp_pb2.Timestamp:
+        """When it ended, UTC."""
+
+    @_builtins.property
+    def error(self) -> Global___RunError:
+        """Why it failed."""
+
+    @_builtins.property
+    def sources(self) -> _containers.RepeatedCompositeFieldContainer[Global___SourceRun]:
+        """What each source came to."""
+
+    def __init__(
+        self,
+        *,
+        started_at: _timestamp_pb2.Timestamp | None = ...,
+        ended_at: _timestamp_pb2.Timestamp | None = ...,
+        outcome: Global___RunOutcome.ValueType = ...,
+        error: Global___RunError | None = ...,
+        captures_submitted: _builtins.int = ...,
+        sources: _abc.Iterable[Global___SourceRun] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ended_at", b"ended_at", "error", b"error", "started_at", b"started_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["captures_submitted", b"captures_submitted", "ended_at", b"ended_at", "error", b"error", "outcome", b"outcome", "sources", b"sources", "started_at", b"started_at"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunReport: _TypeAlias = RunReport  # noqa: Y015
+
+@_typing.final
+class RunError(_message.Message):
+    """RunError names a failure."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    RETRYABLE_FIELD_NUMBER: _builtins.int
+    code: _builtins.str
+    """The code, for example "UPSTREAM_503"."""
+    retryable: _builtins.bool
+    """Whether a later run may succeed."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.str = ...,
+        retryable: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "retryable", b"retryable"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RunError: _TypeAlias = RunError  # noqa: Y015
+
+@_typing.final
+class SourceRun(_message.Message):
+    """SourceRun is what a run came to for one source."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SOURCE_ID_FIELD_NUMBER: _builtins.int
+    PLANNED_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    SUBMITTED_FIELD_NUMBER: _builtins.int
+    PUT_OFF_FIELD_NUMBER: _builtins.int
+    POISON_FIELD_NUMBER: _builtins.int
+    ERROR_FIELD_NUMBER: _builtins.int
+    source_id: _builtins.str
+    """The source."""
+    planned: _builtins.int
+    """Targets planned."""
+    kept: _builtins.int
+    """Captures kept."""
+    submitted: _builtins.int
+    """Captures submitted."""
+    put_off: _builtins.int
+    """Items put off to a later run."""
+    poison: _builtins.int
+    """Items set aside for a person."""
+    @_builtins.property
+    def error(self) -> Global___RunError:
+        """Why the source's run ended early."""
+
+    def __init__(
+        self,
+        *,
+        source_id: _builtins.str = ...,
+        planned: _builtins.int = ...,
+        kept: _builtins.int = ...,
+        submitted: _builtins.int = ...,
+        put_off: _builtins.int = ...,
+        poison: _builtins.int = ...,
+        error: Global___RunError | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["error", b"error"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error", b"error", "kept", b"kept", "planned", b"planned", "poison", b"poison", "put_off", b"put_off", "source_id", b"source_id", "submitted", b"submitted"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SourceRun: _TypeAlias = SourceRun  # noqa: Y015
+
+@_typing.final
+class HeartbeatResponse(_message.Message):
+    """HeartbeatResponse says what the resolver knows of the instance."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    CONSECUTIVE_FAILURES_FIELD_NUMBER: _builtins.int
+    LAST_SUCCESS_FIELD_NUMBER: _builtins.int
+    LEASE_EXPIRES_AT_FIELD_NUMBER: _builtins.int
+    RECEIPTS_FIELD_NUMBER: _builtins.int
+    instance_id: _builtins.str
+    """The instance."""
+    consecutive_failures: _builtins.int
+    """Runs that failed in a row, up to now."""
+    @_builtins.property
+    def last_success(self) -> _timestamp_pb2.Timestamp:
+        """When a run last succeeded, UTC; absent where none did."""
+
+    @_builtins.property
+    def lease_expires_at(self) -> _timestamp_pb2.Timestamp:
+        """Until when the instance counts as live, UTC; absent for one that is started for each run."""
+
+    @_builtins.property
+    def receipts(self) -> _containers.RepeatedCompositeFieldContainer[_evidence_pb2.Receipt]:
+        """The receipts asked for, in that order."""
+
+    def __init__(
+        self,
+        *,
+        instance_id: _builtins.str = ...,
+        consecutive_failures: _builtins.int = ...,
+        last_success: _timestamp_pb2.Timestamp | None = ...,
+        lease_expires_at: _timestamp_pb2.Timestamp | None = ...,
+        receipts: _abc.Iterable[_evidence_pb2.Receipt] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last_success", b"last_success", "lease_expires_at", b"lease_expires_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["consecutive_failures", b"consecutive_failures", "instance_id", b"instance_id", "last_success", b"last_success", "lease_expires_at", b"lease_expires_at", "receipts", b"receipts"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HeartbeatResponse: _TypeAlias = HeartbeatResponse  # noqa: Y015

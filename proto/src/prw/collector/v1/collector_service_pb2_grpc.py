@@ -40,6 +40,11 @@ class CollectorServiceStub:
                 request_serializer=prw_dot_collector_dot_v1_dot_collector__service__pb2.RegisterRequest.SerializeToString,
                 response_deserializer=prw_dot_collector_dot_v1_dot_collector__service__pb2.RegisterResponse.FromString,
                 _registered_method=True)
+        self.Heartbeat = channel.unary_unary(
+                '/prw.collector.v1.CollectorService/Heartbeat',
+                request_serializer=prw_dot_collector_dot_v1_dot_collector__service__pb2.HeartbeatRequest.SerializeToString,
+                response_deserializer=prw_dot_collector_dot_v1_dot_collector__service__pb2.HeartbeatResponse.FromString,
+                _registered_method=True)
 
 
 class CollectorServiceServicer:
@@ -54,6 +59,15 @@ class CollectorServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Heartbeat(self, request, context):
+        """Heartbeat says that an instance lives, or what a run of it came to, and brings back the receipts asked for.
+        A second one of the same instance and moment is recorded once. Deadline 5 s.
+        CREDENTIAL_REVOKED, TENANT_SCOPE_DENIED, INSTANCE_SCOPE_DENIED, UNKNOWN_INSTANCE, NOT_FOUND (a receipt).
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_CollectorServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -61,6 +75,11 @@ def add_CollectorServiceServicer_to_server(servicer, server):
                     servicer.Register,
                     request_deserializer=prw_dot_collector_dot_v1_dot_collector__service__pb2.RegisterRequest.FromString,
                     response_serializer=prw_dot_collector_dot_v1_dot_collector__service__pb2.RegisterResponse.SerializeToString,
+            ),
+            'Heartbeat': grpc.unary_unary_rpc_method_handler(
+                    servicer.Heartbeat,
+                    request_deserializer=prw_dot_collector_dot_v1_dot_collector__service__pb2.HeartbeatRequest.FromString,
+                    response_serializer=prw_dot_collector_dot_v1_dot_collector__service__pb2.HeartbeatResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -91,6 +110,33 @@ class CollectorService:
             '/prw.collector.v1.CollectorService/Register',
             prw_dot_collector_dot_v1_dot_collector__service__pb2.RegisterRequest.SerializeToString,
             prw_dot_collector_dot_v1_dot_collector__service__pb2.RegisterResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Heartbeat(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/prw.collector.v1.CollectorService/Heartbeat',
+            prw_dot_collector_dot_v1_dot_collector__service__pb2.HeartbeatRequest.SerializeToString,
+            prw_dot_collector_dot_v1_dot_collector__service__pb2.HeartbeatResponse.FromString,
             options,
             channel_credentials,
             insecure,

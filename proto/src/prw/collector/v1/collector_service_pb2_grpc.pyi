@@ -20,6 +20,11 @@ class CollectorServiceStub:
     """Register records an instance; an upsert keyed by instance_id, which never widens a grant. Deadline 10 s.
     INSTANCE_SCOPE_DENIED, ATTRIBUTION_DENIED, SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED.
     """
+    Heartbeat: _aio.UnaryUnaryMultiCallable[_collector_service_pb2.HeartbeatRequest, _collector_service_pb2.HeartbeatResponse]
+    """Heartbeat says that an instance lives, or what a run of it came to, and brings back the receipts asked for.
+    A second one of the same instance and moment is recorded once. Deadline 5 s.
+    CREDENTIAL_REVOKED, TENANT_SCOPE_DENIED, INSTANCE_SCOPE_DENIED, UNKNOWN_INSTANCE, NOT_FOUND (a receipt).
+    """
 
 class CollectorServiceServicer(metaclass=_abc_1.ABCMeta):
     """CollectorService records which collector instances there are."""
@@ -32,6 +37,17 @@ class CollectorServiceServicer(metaclass=_abc_1.ABCMeta):
     ) -> _abc.Awaitable[_collector_service_pb2.RegisterResponse]:
         """Register records an instance; an upsert keyed by instance_id, which never widens a grant. Deadline 10 s.
         INSTANCE_SCOPE_DENIED, ATTRIBUTION_DENIED, SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED.
+        """
+
+    @_abc_1.abstractmethod
+    def Heartbeat(
+        self,
+        request: _collector_service_pb2.HeartbeatRequest,
+        context: _aio.ServicerContext[_collector_service_pb2.HeartbeatRequest, _abc.Awaitable[_collector_service_pb2.HeartbeatResponse]],
+    ) -> _abc.Awaitable[_collector_service_pb2.HeartbeatResponse]:
+        """Heartbeat says that an instance lives, or what a run of it came to, and brings back the receipts asked for.
+        A second one of the same instance and moment is recorded once. Deadline 5 s.
+        CREDENTIAL_REVOKED, TENANT_SCOPE_DENIED, INSTANCE_SCOPE_DENIED, UNKNOWN_INSTANCE, NOT_FOUND (a receipt).
         """
 
 def add_CollectorServiceServicer_to_server(servicer: CollectorServiceServicer, server: _aio.Server) -> None: ...
