@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from prw_sdk.collect import RunLimits, SourceJob, collect
+from prw_sdk.collect.job import Means
 from prw_sdk.collect.run import SourceRun
 from prw_sdk.fetch.http import HttpNet
 from prw_sdk.fetch.polite import HostGates, Politeness
@@ -24,7 +25,8 @@ async def run_at(job: SourceJob, spool: Spool, now: datetime) -> SourceReport:
     """One run with a clock of its own."""
     net = HttpNet(job.net, HostGates(Politeness(1000, 16)))
     try:
-        return await SourceRun(job, spool, QUICK, clock=lambda: now).go(net)
+        means = Means.over(spool, clock=lambda: now)
+        return await SourceRun(job, means, QUICK).go(net)
     finally:
         await net.aclose()
 

@@ -278,12 +278,12 @@ async def test_a_lost_capture_holds_the_checkpoint(
 ) -> None:
     """Fail item persistence and the checkpoint does not advance; the next run repairs it."""
     shop(a=page("A"), b=page("B"))
-    settle = spool.ledger.settle
-    monkeypatch.setattr(spool.ledger, "settle", lambda *_: 1 / 0)
+    settle_all = spool.ledger.settle_all
+    monkeypatch.setattr(spool.ledger, "settle_all", lambda *_: 1 / 0)
     with pytest.raises(ExceptionGroup):
         await run(job, spool)
     assert spool.checkpoints.load(CHECKPOINT).revision == 0
-    monkeypatch.setattr(spool.ledger, "settle", settle)
+    monkeypatch.setattr(spool.ledger, "settle_all", settle_all)
     report = await run(job, spool)
     assert (report.resumed, report.kept) == (True, 2)
 
@@ -324,7 +324,7 @@ async def test_two_runs_at_once_end_as_one(
 async def test_a_run_that_is_stopped_finishes_what_is_in_flight_and_can_be_resumed(
     site: Site, shop: Shop, job: SourceJob, spool: Spool
 ) -> None:
-    """Nothing is fetched twice, nothing is left out."""
+    """Two targets fetched, two on their way to the disk; nothing is fetched twice, nothing is left out."""
     shop(**{name: page(name) for name in "abcdef"})
     stop = asyncio.Event()
 
@@ -335,7 +335,7 @@ async def test_a_run_that_is_stopped_finishes_what_is_in_flight_and_can_be_resum
     limits = replace(QUICK, concurrency=2)
     (report,) = await collect([job], spool, limits, watch=stop_at_first, stop=stop)
     assert report.stopped
-    assert 1 <= report.kept <= 2
+    assert 1 <= report.kept <= 4
     again = await run(job, spool)
     assert again.resumed
     assert sorted(kept(spool)) == list("abcdef")

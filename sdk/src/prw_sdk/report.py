@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from prw_sdk.account import Breach, Change
 from prw_sdk.spool.model import Outcome
 
 
@@ -19,6 +20,10 @@ class EventKind(StrEnum):
     SETTLED = "settled"
     SKIPPED = "skipped"
     CHECKPOINT = "checkpoint"
+    CHANGED = "changed"
+    """A name that the source states is new, gone, emptied, renamed or of another kind since its last good run."""
+    BREACHED = "breached"
+    """The run did not come to what its source says it must come to."""
     FAILED = "failed"
     ENDED = "ended"
     SUBMITTED = "submitted"
@@ -59,7 +64,9 @@ class SourceReport:
     """What the run of one source came to.
 
     `fetched` counts answers of the source, `kept` captures added to the spool, `skipped` items that this run had
-    settled before it was interrupted, `unreadable` items on which the adapter's reader failed.
+    settled before it was interrupted, `unreadable` items on which the adapter's reader failed, `records` what was read
+    in the whole run, and `held` captures that are not sent because it broke a minimum.
+    `changes` is what the source states otherwise than in its last good run, `breaches` every bound that was not kept.
     `joined` is True where another process made the run meanwhile.
     """
 
@@ -70,6 +77,10 @@ class SourceReport:
     kept: int = 0
     skipped: int = 0
     unreadable: int = 0
+    records: int = 0
+    held: int = 0
+    changes: tuple[Change, ...] = ()
+    breaches: tuple[Breach, ...] = ()
     outcomes: Mapping[Outcome, int] = field(default_factory=Counter)
     failure: Failure | None = None
     resumed: bool = False

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from urllib.parse import urldefrag
 
 from prw_base.faults import fault
-from prw_sdk.adapter import Adapter, Fetched, Net, NotARecord, Source, Target
+from prw_sdk.adapter import Adapter, Fetched, Net, Source, Target
+from prw_sdk.collect.reading import AdapterFailed, Reading, foreign, read
 from prw_sdk.evidence import AdapterVersion, Capture, Egress, Part, Presence, Region
 from prw_sdk.fetch.outcome import FetchFailed, Recovery
 from prw_sdk.spool import codec
-from prw_sdk.spool.blobs import Blobs
 from prw_sdk.spool.model import (
     NewCapture,
     Outcome,
@@ -26,8 +25,7 @@ from prw_sdk.spool.model import (
 
 ADAPTER_ERROR = "ADAPTER_ERROR"
 BAD_TARGET = "BAD_TARGET"
-NOT_A_RECORD = "NOT_A_RECORD"
-READ_FAILED = "READ_FAILED"
+_ABSENCE = Reading()
 
 
 def utc_now() -> datetime:
@@ -35,27 +33,18 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-class AdapterFailed(Exception):
-    """An adapter's code raised something that is no part of its contract; the message says what."""
-
-
-@contextmanager
-def foreign(what: str) -> Iterator[None]:
-    """Run an adapter's code: whatever it raises beyond its contract becomes `AdapterFailed`."""
-    try:
-        yield
-    except (FetchFailed, NotARecord):
-        raise
-    except Exception as error:
-        raise AdapterFailed(sanitised(f"{what} raised {type(error).__name__}: {error}")) from error
-
-
 @dataclass(frozen=True, slots=True)
 class Settlement:
-    """A verdict, with the capture to keep where there is something new to keep."""
+    """A verdict, with the capture to keep where there is something new, the bytes to keep, and what was read."""
 
     verdict: Verdict
     capture: NewCapture | None = None
+    bodies: tuple[bytes, ...] = ()
+    reading: Reading | None = None
+
+
+Judge = Callable[[], Settlement]
+"""What is left to do of an attempt once nothing more is fetched; plain Python that may be slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,91 +82,91 @@ class Maker:
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """Makes one attempt. Bytes are kept before it returns, and nothing else is written."""
+    """Makes one attempt; writes nothing."""
 
     maker: Maker
-    blobs: Blobs
     budget: int
     clock: Callable[[], datetime] = utc_now
 
-    async def at(self, target: Target, net: Net, earlier: Verdict | None) -> Settlement:
-        """Fetch the target and judge it; `earlier` is the verdict that it had before."""
+    async def at(self, target: Target, net: Net, earlier: Verdict | None) -> Judge:
+        """Fetch the target; `earlier` is the verdict that it had before. What is returned judges it, without I/O."""
         began = self.clock()
         complaint = unfit_id(target.native_id)
         if complaint is not None:
-            return Settlement(Verdict(Outcome.REJECTED, BAD_TARGET, complaint))
+            return _already(Verdict(Outcome.REJECTED, BAD_TARGET, complaint))
         try:
             with foreign("fetch"):
                 fetched = await self.maker.adapter.fetch(target, net)
             parts = _checked(fetched)
         except FetchFailed as failed:
-            return await self._after_no_part(failed, target, began, earlier)
+            return self._after_no_part(failed, target, began, earlier)
         except AdapterFailed as broken:
-            return self._put_off(ADAPTER_ERROR, str(broken), None, earlier)
+            return _already(self._put_off(ADAPTER_ERROR, str(broken), None, earlier))
         fault("collect.after_fetch")
-        capture = self.maker.capture(target, began, parts, Presence.PRESENT)
-        return await asyncio.to_thread(self._judge, capture, earlier)
+        return partial(self._judge, target, began, parts, earlier)
 
-    async def _after_no_part(
+    def _after_no_part(
         self, failed: FetchFailed, target: Target, began: datetime, earlier: Verdict | None
-    ) -> Settlement:
+    ) -> Judge:
         error = f"{failed.url}: {failed.message}"
         if failed.recovery in (Recovery.RETRY, Recovery.LATER):
-            return self._put_off(failed.code, error, failed, earlier)
+            return _already(self._put_off(failed.code, error, failed, earlier))
         # only the target's own address can say that the target is gone
         if failed.part is not None and failed.part.url_asked == urldefrag(target.url).url:
-            capture = self.maker.capture(target, began, (failed.part,), Presence.ABSENT)
-            return await asyncio.to_thread(self._absent, capture, failed, earlier)
+            return partial(self._absent, target, began, failed, earlier)
         fingerprint = None if earlier is None else earlier.fingerprint
-        verdict = Verdict(Outcome.REJECTED, failed.code, sanitised(error), fingerprint=fingerprint)
-        return Settlement(verdict)
+        rejected = Verdict(Outcome.REJECTED, failed.code, sanitised(error), fingerprint=fingerprint)
+        return _already(rejected)
 
     def _put_off(
         self, code: str, error: str, failed: FetchFailed | None, earlier: Verdict | None
-    ) -> Settlement:
+    ) -> Verdict:
         wait = None if failed is None else failed.retry_after
         verdict = Verdict(Outcome.RETRY_AT, code, sanitised(error))
         asked = failed is None or not failed.outcome.is_of_host
         now = self.clock()
-        return Settlement(after_failure(verdict, earlier, self.budget, wait, now, asked=asked))
+        return after_failure(verdict, earlier, self.budget, wait, now, asked=asked)
 
-    def _absent(self, capture: Capture, failed: FetchFailed, earlier: Verdict | None) -> Settlement:
+    def _absent(
+        self, target: Target, began: datetime, failed: FetchFailed, earlier: Verdict | None
+    ) -> Settlement:
+        parts = () if failed.part is None else (failed.part,)
+        capture = self.maker.capture(target, began, parts, Presence.ABSENT)
         print_ = codec.fingerprint(capture)
         verdict = Verdict(Outcome.ABSENT, failed.code, failed.message, fingerprint=print_)
-        return Settlement(verdict, self._keep(capture, print_, earlier))
+        # an absence that is known is no news, whatever its error page looks like
+        if _is_known(earlier, print_):
+            return Settlement(verdict, reading=_ABSENCE)
+        return self._settlement(verdict, capture, _ABSENCE)
 
-    def _judge(self, capture: Capture, earlier: Verdict | None) -> Settlement:
+    def _judge(
+        self, target: Target, began: datetime, parts: tuple[Part, ...], earlier: Verdict | None
+    ) -> Settlement:
+        capture = self.maker.capture(target, began, parts, Presence.PRESENT)
         print_ = codec.fingerprint(capture)
-        kept = self._keep(capture, print_, earlier)
-        fine = Outcome.UNCHANGED if kept is None else Outcome.STORED
-        code, error = read_trouble(self.maker.adapter, capture)
-        verdict = Verdict(Outcome.REJECTED if code else fine, code, error, fingerprint=print_)
-        return Settlement(verdict, kept)
+        reading = read(self.maker.adapter, capture)
+        known = _is_known(earlier, print_)
+        fine = Outcome.UNCHANGED if known else Outcome.STORED
+        outcome = Outcome.REJECTED if reading.code else fine
+        verdict = Verdict(outcome, reading.code, reading.error, fingerprint=print_)
+        if not known:
+            return self._settlement(verdict, capture, reading)
+        # bytes that came again are put all the same, which mends a file that was damaged meanwhile
+        again = tuple(part.body for part in capture.parts if part.cites is None)
+        return Settlement(verdict, None, again, reading)
 
-    def _keep(self, capture: Capture, print_: str, earlier: Verdict | None) -> NewCapture | None:
-        known = earlier is not None and earlier.fingerprint == print_
-        # bytes that are known are put all the same, which mends a file that was damaged meanwhile
-        for part in () if known and capture.presence is Presence.ABSENT else capture.parts:
-            self.blobs.put(part.body)
-        if known:
-            return None
-        fault("collect.after_blob")
-        return NewCapture(capture.captured_at, codec.encode(capture))
+    def _settlement(self, verdict: Verdict, capture: Capture, reading: Reading) -> Settlement:
+        kept = NewCapture(capture.captured_at, codec.encode(capture))
+        return Settlement(verdict, kept, tuple(part.body for part in capture.parts), reading)
 
 
-def read_trouble(adapter: Adapter, capture: Capture) -> tuple[str | None, str | None]:
-    """Why a capture gives no record, as code and sentence; (None, None) where it gives some.
+def _already(verdict: Verdict) -> Judge:
+    settlement = Settlement(verdict)
+    return lambda: settlement
 
-    The capture is kept either way: a mended `read` can be run over it later.
-    """
-    try:
-        with foreign("read"):
-            records = list(adapter.read(capture))
-    except NotARecord as other:
-        return NOT_A_RECORD, sanitised(str(other))
-    except AdapterFailed as broken:
-        return READ_FAILED, str(broken)
-    return (None, None) if records else (NOT_A_RECORD, "it holds no record")
+
+def _is_known(earlier: Verdict | None, print_: str) -> bool:
+    return earlier is not None and earlier.fingerprint == print_
 
 
 def _checked(fetched: Fetched) -> tuple[Part, ...]:

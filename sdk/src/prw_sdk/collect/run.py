@@ -7,62 +7,32 @@ anywhere, a second run over the same spool, or two runs at once end in the same 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 
 from prw.errors import PrwError
-from prw_base.canonical import canonical_json
 from prw_base.faults import fault
-from prw_sdk.adapter import Adapter, Batch, Checkpoint, Source, Target
-from prw_sdk.collect.attempt import (
-    ADAPTER_ERROR,
-    READ_FAILED,
-    AdapterFailed,
-    Attempt,
-    Maker,
-    foreign,
-    utc_now,
-)
-from prw_sdk.evidence import Egress, Region
-from prw_sdk.fetch.http import HttpNet, NetConfig
+from prw_sdk.adapter import Batch, Target
+from prw_sdk.collect.attempt import ADAPTER_ERROR, Maker
+from prw_sdk.collect.book import Judgement, judge, may_be_empty
+from prw_sdk.collect.checkpoints import CheckpointStore
+from prw_sdk.collect.job import Means, RunLimits, SourceJob
+from prw_sdk.collect.progress import Progress
+from prw_sdk.collect.reading import AdapterFailed, foreign
+from prw_sdk.collect.settle import Settler
+from prw_sdk.collect.telling import Telling
+from prw_sdk.collect.walk import Steps, Walk
+from prw_sdk.fetch.browser import Browser, BrowserConfig
+from prw_sdk.fetch.http import HttpNet
 from prw_sdk.fetch.outcome import FetchFailed
-from prw_sdk.fetch.polite import HostGates, Politeness
-from prw_sdk.report import Event, EventKind, Failure, SourceReport, Watch, unwatched
+from prw_sdk.fetch.polite import HostGates
+from prw_sdk.report import EventKind, Failure, SourceReport, Watch, unwatched
 from prw_sdk.spool.folder import Spool, TurnGivenUp
-from prw_sdk.spool.model import (
-    NEVER_SETTLED,
-    CheckpointKey,
-    Item,
-    ItemKey,
-    Outcome,
-    Run,
-    SavedCheckpoint,
-    presentable,
-)
+from prw_sdk.spool.model import Run, RunEnd, RunProfile
 from prw_sdk.spool.sqlite import SpoolUnusable
 
-
-@dataclass(frozen=True, slots=True)
-class SourceJob:
-    """One source to run: its adapter, and how it is reached."""
-
-    tenant: str
-    source: Source
-    adapter: Adapter
-    net: NetConfig
-    region: Region = Region()
-    egress: Egress = Egress()
-
-
-@dataclass(frozen=True, slots=True)
-class RunLimits:
-    """Targets of one source in flight at once, and failed attempts before an item is set aside."""
-
-    concurrency: int = 8
-    attempt_budget: int = 5
-    manners: Politeness = Politeness()
+ASSERTION_BREACHED = "ASSERTION_BREACHED"
+FOUND_NOTHING = "FOUND_NOTHING"
 
 
 async def collect(
@@ -72,23 +42,30 @@ async def collect(
     *,
     watch: Watch = unwatched,
     stop: asyncio.Event | None = None,
+    checkpoints: CheckpointStore | None = None,
+    browser: BrowserConfig | None = None,
 ) -> tuple[SourceReport, ...]:
     """Run every source at once into the spool; one report each, in the order given.
+
+    One browser opens the pages of all adapters that use one. Checkpoints are the spool's unless they are elsewhere.
 
     Once `stop` is set nothing new is begun, and what is in flight is finished. Raises `SpoolUnusable` where the spool
     cannot be written: the runs are unfinished then, and a later one takes them up.
     """
     gates = HostGates(limits.manners)
     stop = stop or asyncio.Event()
-    runs = [SourceRun(job, spool, limits, watch, stop) for job in jobs]
+    means = Means.over(spool, checkpoints)
+    runs = [SourceRun(job, means, limits, watch, stop) for job in jobs]
     try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(_with_net(run, gates)) for run in runs]
+        async with Browser(browser) as pages, asyncio.TaskGroup() as group:
+            tasks = [group.create_task(_with_net(run, gates, pages)) for run in runs]
     except BaseExceptionGroup as several:
         unusable, other = several.split(SpoolUnusable)
         if unusable is None or other is not None:
             raise
         raise _first(unusable) from several
+    finally:
+        await means.keeper.idle()
     return tuple(task.result() for task in tasks)
 
 
@@ -99,8 +76,8 @@ def _first(several: BaseExceptionGroup[SpoolUnusable]) -> SpoolUnusable:
     return SpoolUnusable(str(one))
 
 
-async def _with_net(run: SourceRun, gates: HostGates) -> SourceReport:
-    net = HttpNet(run.job.net, gates)
+async def _with_net(run: SourceRun, gates: HostGates, browser: Browser) -> SourceReport:
+    net = HttpNet(run.job.net, gates, browser=browser if run.job.adapter.uses_browser else None)
     try:
         return await run.go(net)
     finally:
@@ -113,23 +90,16 @@ class SourceRun:
     def __init__(
         self,
         job: SourceJob,
-        spool: Spool,
+        means: Means,
         limits: RunLimits,
         watch: Watch = unwatched,
         stop: asyncio.Event | None = None,
-        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         self.job = job
-        self._spool = spool
-        self._maker = Maker(job.source, job.adapter, job.region, job.egress)
-        self._attempt = Attempt(self._maker, spool.blobs, limits.attempt_budget, clock)
-        self._concurrency = limits.concurrency
-        self._watch = watch
+        self._means = means
+        self._limits = limits
+        self._telling = Telling(job.source.source_id, watch)
         self._stop = stop or asyncio.Event()
-        self._clock = clock
-        self._saved: dict[str, SavedCheckpoint] = {}
-        self._outcomes: Counter[Outcome] = Counter()
-        self._planned = self._kept = self._skipped = self._unreadable = 0
 
     async def go(self, net: HttpNet) -> SourceReport:
         """Run the source to its end, to a failure of its plan, or until it is stopped."""
@@ -139,154 +109,137 @@ class SourceRun:
             return SourceReport(self.job.source.source_id, 0, stopped=True)
 
     async def _in_turn(self, net: HttpNet) -> SourceReport:
-        tenant, source_id, ledger = self.job.tenant, self.job.source.source_id, self._spool.ledger
-        async with self._spool.turn(tenant, source_id, self._say_waiting, self._stop) as waited:
-            if waited and not ledger.is_unfinished(tenant, source_id):
+        tenant, source_id, spool = self.job.tenant, self.job.source.source_id, self._means.spool
+        async with spool.turn(tenant, source_id, self._say_waiting, self._stop) as waited:
+            if waited and not spool.ledger.is_unfinished(tenant, source_id):
                 return self._joined()
-            run = ledger.begin_run(tenant, source_id, self._clock())
-            self._tell(EventKind.STARTED)
-            failure = await self._walk(run, net)
-            if not self._stop.is_set():
-                fault("collect.before_finish")
-                ledger.finish_run(run, self._clock())
-            self._tell(EventKind.ENDED)
-            return self._report(run, net, failure)
-
-    async def _walk(self, run: Run, net: HttpNet) -> Failure | None:
-        """Everything between the start and the end of a run; why it ended early, if it did."""
-        try:
-            self._maker.config()
-            await self._take_up_due(run, net)
-            await self._take_plan(run, net)
-        except FetchFailed as failed:
-            return self._fail(failed.code, f"{failed.url}: {failed.message}")
-        except AdapterFailed as broken:
-            return self._fail(ADAPTER_ERROR, str(broken))
-        except PrwError as refused:
-            return self._fail(refused.code.value, refused.message)
-        return None
-
-    async def _take_up_due(self, run: Run, net: HttpNet) -> None:
-        while not self._stop.is_set():
-            due = self._spool.ledger.due(run.tenant, run.source_id, self._clock())
-            if not due:
-                return
-            await self._take(run, [Target(item.key.native_id, item.url) for item in due], net)
-
-    async def _take_plan(self, run: Run, net: HttpNet) -> None:
-        start = self._checkpoint(run, "")
-        begun = Checkpoint(start.state) if start.revision else None
-        with foreign("plan"):
-            plan = self.job.adapter.plan(self.job.source, begun, net)
-        while not self._stop.is_set() and (batch := await _next(plan)) is not None:
-            fault("collect.after_plan")
-            await self._take(run, batch.targets, net)
-            if batch.then is not None and not self._stop.is_set():
-                self._advance(run, batch.then)
-
-    def _checkpoint(self, run: Run, partition: str) -> SavedCheckpoint:
-        if partition not in self._saved:
-            key = CheckpointKey(run.tenant, run.source_id, self.job.adapter.name, partition)
-            self._saved[partition] = self._spool.checkpoints.load(key)
-        return self._saved[partition]
-
-    def _advance(self, run: Run, reached: Checkpoint) -> None:
-        expected = self._checkpoint(run, reached.partition)
-        if expected.revision and dict(expected.state) == dict(reached.state):
-            return
-        with foreign("a checkpoint of the plan"):
-            canonical_json(reached.state)
-        fault("collect.before_checkpoint")
-        now = self._clock()
-        advanced = self._spool.checkpoints.advance(expected, reached.state, now)
-        self._saved[reached.partition] = advanced
-        fault("collect.after_checkpoint")
-        self._tell(EventKind.CHECKPOINT)
-
-    async def _take(self, run: Run, targets: Sequence[Target], net: HttpNet) -> None:
-        self._planned += len(targets)
-        self._tell(EventKind.PLANNED, count=len(targets))
-        # one iterator for all workers: each takes the next target when it is free
-        waiting = iter(targets)
-        async with asyncio.TaskGroup() as group:
-            for _ in range(min(self._concurrency, len(targets))):
-                group.create_task(self._work(run, waiting, net))
-
-    async def _work(self, run: Run, waiting: Iterable[Target], net: HttpNet) -> None:
-        for target in waiting:
-            if self._stop.is_set():
-                return
-            await self._settle(run, target, net)
-
-    async def _settle(self, run: Run, target: Target, net: HttpNet) -> None:
-        key = ItemKey(run.tenant, run.source_id, presentable(target.native_id))
-        found = await asyncio.to_thread(self._spool.ledger.item, key)
-        if found is not None and found.is_settled_in(run.generation, self._clock()):
-            return self._count(found, skipped=True)
-        earlier = None if found is None else found.verdict
-        settlement = await self._attempt.at(target, net, earlier)
-        version = NEVER_SETTLED if found is None else found.version
-        url = target.url.encode("utf-8", errors="replace").decode("utf-8")
-        item = Item(key, url, settlement.verdict, version, run.generation, self._clock())
-        applied = await asyncio.to_thread(
-            self._spool.ledger.settle, version, item, settlement.capture
-        )
-        fault("collect.after_keep")
-        self._count(item, skipped=not applied, kept=applied and settlement.capture is not None)
-        return None
-
-    def _count(self, item: Item, *, skipped: bool, kept: bool = False) -> None:
-        self._outcomes[item.verdict.outcome] += 1
-        self._skipped += skipped
-        self._unreadable += item.verdict.code == READ_FAILED
-        self._kept += kept
-        self._tell(EventKind.SKIPPED if skipped else EventKind.SETTLED, item, kept=kept)
-
-    def _tell(
-        self, kind: EventKind, item: Item | None = None, *, count: int = 0, kept: bool = False
-    ) -> None:
-        source_id = self.job.source.source_id
-        if item is None:
-            self._watch(Event(kind, source_id, count=count))
-            return
-        said = item.verdict
-        self._watch(
-            Event(
-                kind, source_id, item.key.native_id, said.outcome, said.code, said.error, kept=kept
-            )
-        )
+            run = spool.ledger.begin_run(tenant, source_id, self._means.clock())
+            self._telling.say(EventKind.STARTED)
+            report = await self._through(run, net)
+            self._telling.say(EventKind.ENDED)
+            return report
 
     def _say_waiting(self) -> None:
-        self._tell(EventKind.WAITING)
+        self._telling.say(EventKind.WAITING)
 
-    def _fail(self, code: str, message: str) -> Failure:
-        self._watch(Event(EventKind.FAILED, self.job.source.source_id, code=code, error=message))
-        return Failure(code, message)
+    async def _through(self, run: Run, net: HttpNet) -> SourceReport:
+        settler = Settler(self.job, self._means, self._limits, run, self._telling)
+        failure = await self._walk(run, settler, net)
+        report = replace(self._telling.report(run, net.answers), failure=failure)
+        if self._stop.is_set():
+            records = settler.book.profile().records
+            return replace(report, records=records, stopped=True)
+        return self._judge(run, settler, report)
 
-    def _report(self, run: Run, net: HttpNet, failure: Failure | None) -> SourceReport:
-        return SourceReport(
-            source_id=run.source_id,
-            generation=run.generation,
-            planned=self._planned,
-            fetched=net.answers,
-            kept=self._kept,
-            skipped=self._skipped,
-            unreadable=self._unreadable,
-            outcomes=self._outcomes,
+    async def _walk(self, run: Run, settler: Settler, net: HttpNet) -> Failure | None:
+        """Everything between the start and the end of a run; why it ended early, if it did."""
+        try:
+            Maker(self.job.source, self.job.adapter).config()
+            progress = Progress(self._means, run, self.job.adapter.name)
+            start = await progress.start()
+            await self._take_up_due(run, settler, net)
+            with foreign("plan"):
+                plan = self.job.adapter.plan(self.job.source, start, net)
+            await self._take(_planned(plan), settler, progress, net)
+        except FetchFailed as failed:
+            return self._telling.fail(failed.code, f"{failed.url}: {failed.message}")
+        except AdapterFailed as broken:
+            return self._telling.fail(ADAPTER_ERROR, str(broken))
+        except PrwError as refused:
+            return self._telling.fail(refused.code.value, refused.message)
+        return None
+
+    async def _take_up_due(self, run: Run, settler: Settler, net: HttpNet) -> None:
+        ledger = self._means.spool.ledger
+        while not self._stop.is_set():
+            due = ledger.due(run.tenant, run.source_id, self._means.clock())
+            if not due:
+                return
+            targets = tuple(Target(item.key.native_id, item.url) for item in due)
+            await self._take(_only(Batch(targets)), settler, None, net)
+
+    async def _take(
+        self,
+        batches: AsyncIterator[Batch],
+        settler: Settler,
+        progress: Progress | None,
+        net: HttpNet,
+    ) -> None:
+        async def passed(batch: Batch) -> None:
+            if batch.then is None or progress is None:
+                return
+            if await progress.advance(batch.then):
+                self._telling.say(EventKind.CHECKPOINT)
+
+        steps = Steps(
+            planned=lambda batch: self._telling.plan(len(batch.targets)),
+            find=settler.find,
+            settle=lambda target, found: settler.settle(target, found, net),
+            passed=passed,
+        )
+        await Walk(steps, 2 * self._limits.concurrency, self._stop.is_set).over(batches)
+
+    def _judge(self, run: Run, settler: Settler, report: SourceReport) -> SourceReport:
+        """Hold the run against what it must come to, and end it."""
+        ledger, adapter = self._means.spool.ledger, self.job.adapter
+        before = ledger.profile(run.tenant, run.source_id, adapter.name)
+        found = judge(adapter, self.job.all_bounds, before, settler.book.profile())
+        self._telling.judgement(found)
+        failure = report.failure or self._shortfall(found)
+        keep = found.keep if failure is None else None
+        profile = None
+        if keep is not None:
+            profile = RunProfile(adapter.name, adapter.version, keep.as_json())
+        end = RunEnd(
+            planned=report.planned,
+            code=None if failure is None else failure.code,
+            release=not found.failures,
+            profile=profile,
+        )
+        fault("collect.before_finish")
+        ledger.finish_run(run, self._means.clock(), end)
+        held = ledger.held(run) if self.job.holds_back else 0
+        return replace(
+            report,
             failure=failure,
-            resumed=run.resumed,
-            stopped=self._stop.is_set(),
+            records=found.profile.records,
+            held=held,
+            changes=found.changes,
+            breaches=found.breaches,
+        )
+
+    def _shortfall(self, found: Judgement) -> Failure | None:
+        """Why a run that went to its end is a failure all the same."""
+        if found.failures:
+            said = "; ".join(str(breach) for breach in found.failures)
+            return self._telling.fail(ASSERTION_BREACHED, f"{said}: nothing of this run is sent")
+        allowed = self.job.may_be_empty or may_be_empty(self.job.all_bounds)
+        if allowed or found.profile.records or self._telling.waits:
+            return None
+        what = "no record was read" if self._telling.planned else "nothing was planned"
+        return self._telling.fail(
+            FOUND_NOTHING, f"{what}; set may_be_empty for a source where that is as it should be"
         )
 
     def _joined(self) -> SourceReport:
         """The report of a run that another process made while this one waited for its turn."""
-        tenant, source_id, ledger = self.job.tenant, self.job.source.source_id, self._spool.ledger
+        tenant, source_id = self.job.tenant, self.job.source.source_id
+        ledger = self._means.spool.ledger
         found = ledger.outcomes(tenant)
         outcomes = {outcome: n for (source, outcome), n in found.items() if source == source_id}
         generation = ledger.last_generation(tenant, source_id)
         return SourceReport(source_id, generation, outcomes=outcomes, joined=True)
 
 
-async def _next(plan: AsyncIterator[Batch]) -> Batch | None:
-    with foreign("plan"):
-        return await anext(plan, None)
+async def _planned(plan: AsyncIterator[Batch]) -> AsyncIterator[Batch]:
+    while True:
+        with foreign("plan"):
+            batch = await anext(plan, None)
+        if batch is None:
+            return
+        fault("collect.after_plan")
+        yield batch
+
+
+async def _only(batch: Batch) -> AsyncIterator[Batch]:
+    yield batch

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from prw_base.canonical import canonical_json, sha256_hex
@@ -29,12 +30,11 @@ def config_digest(config: Mapping[str, object]) -> str:
 def fingerprint(capture: Capture) -> str:
     """A digest of what the capture says of its target; equal for two captures that say the same.
 
-    The same bytes in another charset say something else; an absence is the same absence whatever its error page looks
+    An answer that the earlier bytes still hold (304) says what these said. The same bytes in another charset say
+    something else; an absence is the same absence whatever its error page looks
     like.
     """
-    parts = [
-        [part.role, part.sha256, part.http_status, part.charset_used] for part in capture.parts
-    ]
+    parts = [[part.role, part.sha256, _status(part), part.charset_used] for part in capture.parts]
     said = {
         "adapter": capture.adapter.name,
         "config": dict(capture.config),
@@ -42,6 +42,10 @@ def fingerprint(capture: Capture) -> str:
         "parts": [] if capture.presence is Presence.ABSENT else parts,
     }
     return sha256_hex(canonical_json(said))
+
+
+def _status(part: Part) -> int:
+    return part.http_status if part.cites is None else 200
 
 
 def encode(capture: Capture) -> bytes:
@@ -96,7 +100,7 @@ def decode(body: bytes, blob: Callable[[str], bytes]) -> Capture:
         native_record_id=data["native_record_id"],
         captured_at=from_text(data["captured_at"]),
         adapter=AdapterVersion(**data["adapter"]),
-        parts=tuple(_decode_part(part, blob) for part in data["parts"]),
+        parts=tuple(decode_part(part, blob) for part in data["parts"]),
         config=data["config"],
         presence=Presence(data["presence"]),
         execution_region=Region(**data["execution_region"]),
@@ -104,7 +108,13 @@ def decode(body: bytes, blob: Callable[[str], bytes]) -> Capture:
     )
 
 
-def _decode_part(data: dict[str, Any], blob: Callable[[str], bytes]) -> Part:
+def captured_at(data: Mapping[str, Any]) -> datetime:
+    """When a capture, read as JSON, was made."""
+    return from_text(data["captured_at"])
+
+
+def decode_part(data: Mapping[str, Any], blob: Callable[[str], bytes]) -> Part:
+    """One part of a capture that was read as JSON."""
     cites = data["cites"]
     return Part(
         role=data["role"],

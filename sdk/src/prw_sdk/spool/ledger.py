@@ -93,18 +93,18 @@ class Ledger:
     def item(self, key: ItemKey) -> Item | None:
         """The item's row, if it ever had a verdict."""
         row = self._one("find_item", asdict(key))
-        return None if row is None else _item(row)
+        return None if row is None else read_item(row)
 
     def items(self, tenant: str, source_id: str, native_ids: Sequence[str]) -> dict[str, Item]:
         """Those of the items that ever had a verdict, by native id."""
         wanted = json.dumps(native_ids)
         values = {"tenant": tenant, "source_id": source_id, "native_ids": wanted}
-        return {row["native_id"]: _item(row) for row in self._all("find_items", values)}
+        return {row["native_id"]: read_item(row) for row in self._all("find_items", values)}
 
     def last_capture(self, key: ItemKey) -> KeptCapture | None:
         """The newest capture of an item, in whatever state."""
         row = self._one("last_capture", asdict(key))
-        return None if row is None else _kept(row)
+        return None if row is None else read_capture(row)
 
     def settle(self, expected: int, item: Item, capture: NewCapture | None = None) -> bool:
         """Give an item its verdict together with its capture, in one transaction.
@@ -133,11 +133,21 @@ class Ledger:
     def due(self, tenant: str, source_id: str, now: datetime, limit: int = _PAGE) -> list[Item]:
         """Items that were put off and whose time has come."""
         values = {"tenant": tenant, "source_id": source_id, "now": to_text(now), "limit": limit}
-        return [_item(row) for row in self._all("due_items", values)]
+        return [read_item(row) for row in self._all("due_items", values)]
+
+    def deferred(self, tenant: str, source_id: str, limit: int = _PAGE) -> list[Item]:
+        """Items of a source that are put off or set aside."""
+        values = {"tenant": tenant, "source_id": source_id, "limit": limit}
+        return [read_item(row) for row in self._all("deferred_items", values)]
+
+    def held(self, run: Run) -> int:
+        """How many captures of a run are held."""
+        row = self._one("count_held", _run(run))
+        return 0 if row is None else int(row["n"])
 
     def troubled(self, limit: int = _PAGE) -> list[Item]:
         """Items that are put off or set aside."""
-        return [_item(row) for row in self._all("troubled_items", {"limit": limit})]
+        return [read_item(row) for row in self._all("troubled_items", {"limit": limit})]
 
     def revive(self, source_id: str | None, native_id: str | None, now: datetime) -> int:
         """Give what was put off, set aside, held or refused another chance; how many items and captures that were."""
@@ -151,7 +161,7 @@ class Ledger:
     def kept(self, after: int = 0, limit: int = _PAGE) -> list[KeptCapture]:
         """A page of the captures that are still to be sent, oldest first, from after that row."""
         rows = self._all("kept_captures", {"after": after, "limit": limit})
-        return [_kept(row) for row in rows]
+        return [read_capture(row) for row in rows]
 
     def kept_sources(self) -> list[tuple[str, str]]:
         """Tenant and source of every capture that is still to be sent."""
@@ -198,7 +208,7 @@ class Ledger:
     def _pages(self, name: str) -> Iterator[KeptCapture]:
         after = 0
         while page := self._all(name, {"after": after, "limit": _PAGE}):
-            yield from map(_kept, page)
+            yield from map(read_capture, page)
             after = page[-1]["row"]
 
     def mark_submitted(self, row: int, receipt_id: str) -> None:
@@ -277,7 +287,8 @@ def _key(row: sqlite3.Row) -> ItemKey:
     return ItemKey(row["tenant"], row["source_id"], row["native_id"])
 
 
-def _item(row: sqlite3.Row) -> Item:
+def read_item(row: sqlite3.Row) -> Item:
+    """The item of a row of the ledger."""
     verdict = Verdict(
         outcome=Outcome(row["outcome"]),
         code=row["code"],
@@ -290,7 +301,8 @@ def _item(row: sqlite3.Row) -> Item:
     return Item(_key(row), row["url"], verdict, row["version"], row["generation"], updated)
 
 
-def _kept(row: sqlite3.Row) -> KeptCapture:
+def read_capture(row: sqlite3.Row) -> KeptCapture:
+    """The capture of a row of the ledger."""
     return KeptCapture(
         row=row["row"],
         key=_key(row),

@@ -87,6 +87,17 @@ SELECT * FROM items
 WHERE tenant = :tenant AND source_id = :source_id AND retry_at <= :now
 ORDER BY retry_at, native_id LIMIT :limit;
 
+-- name: deferred_items
+-- Items of a source that are put off or set aside.
+SELECT * FROM items
+WHERE tenant = :tenant AND source_id = :source_id AND outcome IN ('retry_at', 'poison')
+ORDER BY native_id LIMIT :limit;
+
+-- name: count_held
+-- How many captures of a run are held.
+SELECT count(*) AS n FROM captures
+WHERE state = 'held' AND tenant = :tenant AND source_id = :source_id AND generation = :generation;
+
 -- name: troubled_items
 -- Items that are put off or set aside, of every tenant and source.
 SELECT * FROM items WHERE outcome IN ('retry_at', 'poison')

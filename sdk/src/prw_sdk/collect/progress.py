@@ -1,0 +1,87 @@
+"""How far the plan of a run has come: its checkpoints, and what they pass undone."""
+
+from __future__ import annotations
+
+import asyncio
+
+from prw_base.canonical import canonical_json
+from prw_base.faults import fault
+from prw_sdk.adapter import Checkpoint
+from prw_sdk.collect.job import Means
+from prw_sdk.collect.reading import foreign
+from prw_sdk.spool.model import (
+    NEVER_SETTLED,
+    CheckpointKey,
+    Deferred,
+    Item,
+    ItemKey,
+    Run,
+    SavedCheckpoint,
+    Settling,
+)
+
+_MOST_DEFERRED = 1_000
+
+
+class Progress:
+    """The checkpoints of one run, by partition."""
+
+    def __init__(self, means: Means, run: Run, adapter: str) -> None:
+        self._means = means
+        self._run = run
+        self._adapter = adapter
+        self._saved: dict[str, SavedCheckpoint] = {}
+
+    async def start(self) -> Checkpoint | None:
+        """Where the plan begins; what an earlier checkpoint passed undone is taken into the ledger first."""
+        saved = await self._load("")
+        if saved.deferred:
+            await asyncio.to_thread(self._adopt, saved)
+        return Checkpoint(saved.state) if saved.revision else None
+
+    async def advance(self, reached: Checkpoint) -> bool:
+        """Persist how far the plan has come; False where that is known. Raises `PrwError` CHECKPOINT_CONFLICT."""
+        expected = await self._load(reached.partition)
+        if expected.revision and dict(expected.state) == dict(reached.state):
+            return False
+        with foreign("a checkpoint of the plan"):
+            canonical_json(reached.state)
+        fault("collect.before_checkpoint")
+        store = self._means.checkpoints
+        deferred = await asyncio.to_thread(self._deferred) if store.keeps_deferred else ()
+        now = self._means.clock()
+        self._saved[reached.partition] = await store.advance(expected, reached.state, deferred, now)
+        fault("collect.after_checkpoint")
+        return True
+
+    async def _load(self, partition: str) -> SavedCheckpoint:
+        if partition not in self._saved:
+            key = CheckpointKey(self._run.tenant, self._run.source_id, self._adapter, partition)
+            self._saved[partition] = await self._means.checkpoints.load(key)
+        return self._saved[partition]
+
+    def _deferred(self) -> tuple[Deferred, ...]:
+        found = self._means.spool.ledger.deferred(
+            self._run.tenant, self._run.source_id, _MOST_DEFERRED
+        )
+        return tuple(Deferred(item.key.native_id, item.url, item.verdict) for item in found)
+
+    def _adopt(self, saved: SavedCheckpoint) -> None:
+        """Take over what another spool's run put off; an item that this ledger knows stays as it is."""
+        run, now = self._run, self._means.clock()
+        self._means.spool.ledger.settle_all(
+            [
+                Settling(
+                    NEVER_SETTLED,
+                    Item(
+                        ItemKey(run.tenant, run.source_id, one.native_id),
+                        one.url,
+                        one.verdict,
+                        NEVER_SETTLED,
+                        max(run.generation - 1, 0),
+                        now,
+                    ),
+                )
+                for one in saved.deferred
+            ]
+        )
