@@ -30,7 +30,7 @@ from prw_sdk.adapter import (
 from prw_sdk.collect import RunLimits, SourceJob
 from prw_sdk.collect.job import Means
 from prw_sdk.collect.run import SourceRun
-from prw_sdk.evidence import Part, Presence
+from prw_sdk.evidence import Capture, Part, Presence
 from prw_sdk.fetch.config import FetchLimits, NetConfig
 from prw_sdk.fetch.gates import HostGates
 from prw_sdk.fetch.guard import AddressRules
@@ -71,9 +71,12 @@ class Stage:
         """One target for each fixture."""
         return tuple(target_of(case) for case in self.cases)
 
-    def job(self, batch: int = 1, source_id: str = SOURCE) -> SourceJob:
-        """A source whose plan lists the fixtures, and whose checkpoint counts them."""
-        adapter = replaying(self.bench.subject.adapter, self.cases, batch)
+    def job(
+        self, batch: int = 1, source_id: str = SOURCE, listed: Sequence[Fixture] | None = None
+    ) -> SourceJob:
+        """A source whose plan lists the fixtures (or those given), and whose checkpoint counts them."""
+        cases = self.cases if listed is None else listed
+        adapter = replaying(self.bench.subject.adapter, cases, batch)
         return SourceJob(TENANT, Source(source_id, AdapterSettings()), adapter, self._net())
 
     def _net(self) -> NetConfig:
@@ -126,6 +129,15 @@ class Stage:
     def item(self, spool: Spool, case: Fixture) -> Item | None:
         """What the ledger says of a fixture's target."""
         return spool.ledger.item(ItemKey(TENANT, SOURCE, case.capture.native_record_id))
+
+    def captured(self, spool: Spool) -> dict[str, Capture]:
+        """What was captured of each fixture, by its case; with the fixture's own config, since a run has but one."""
+        kept = {one.key.native_id: spool.capture(one) for one in spool.ledger.captures()}
+        return {
+            case.case: replace(kept[case.capture.native_record_id], config=case.capture.config)
+            for case in self.cases
+            if case.capture.native_record_id in kept
+        }
 
     def break_page(self, case: Fixture, *answers: bytes) -> None:
         """Answer differently at the first address of a fixture."""
@@ -239,14 +251,12 @@ class ReplayNet:
 
 
 def _playable(bench: Bench) -> Iterator[Fixture]:
-    """Fixtures of pages that are there, each under addresses of its own and all with one config; records first."""
+    """Fixtures of pages that are there, each under addresses of its own; those with records first."""
     served: dict[str, str] = {}
     ids: set[str] = set()
-    config: Mapping[str, object] | None = None
     for case in sorted(bench.cases, key=lambda one: not bench.records(one)):
         parts = case.capture.parts
-        config = case.capture.config if config is None else config
-        if not parts or case.capture.presence is Presence.ABSENT or case.capture.config != config:
+        if not parts or case.capture.presence is Presence.ABSENT:
             continue
         if not all(part.http_status == 200 and part.cites is None for part in parts):
             continue

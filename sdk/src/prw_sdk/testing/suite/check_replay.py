@@ -63,10 +63,10 @@ def test_fetch_gives_the_parts_of_the_fixture(stage: Stage) -> None:
     """What is recorded is what the adapter fetches today: the same parts with the same bytes."""
     spool = stage.spool()
     report = asyncio.run(stage.run(spool))
-    kept = {one.key.native_id: spool.capture(one) for one in spool.ledger.captures()}
+    kept = stage.captured(spool)
     problems = []
     for case in stage.cases:
-        capture = kept.get(case.capture.native_record_id)
+        capture = kept.get(case.case)
         item = stage.item(spool, case)
         told = "" if item is None else f" ({item.verdict.code}: {item.verdict.error})"
         if capture is None:
@@ -88,12 +88,11 @@ def test_what_is_captured_is_read_as_the_fixture(stage: Stage, bench: Bench) -> 
     """A capture of the real runner gives the records that the fixture gives."""
     spool = stage.spool()
     asyncio.run(stage.run(spool))
-    kept = {one.key.native_id: spool.capture(one) for one in spool.ledger.captures()}
+    kept = stage.captured(spool)
     different = [
         f"{case.case} gives other records once the runner has fetched it"
         for case in stage.cases
-        if case.capture.native_record_id in kept
-        and read(bench.fresh(), kept[case.capture.native_record_id])[0] != bench.records(case)
+        if case.case in kept and read(bench.fresh(), kept[case.case])[0] != bench.records(case)
     ]
     fail_with(different, "record the fixture anew; read may depend on parts, config and id alone")
 
@@ -211,8 +210,8 @@ def test_verification_7_what_was_put_off_is_found_although_no_plan_lists_it(stag
     now = datetime.now(UTC)
     asyncio.run(stage.run(spool, now=now, budget=9))
     stage.serve(case)
-    others = replace(stage, cases=tuple(one for one in stage.cases if one is not case))
-    asyncio.run(stage.run(spool, others.job(), now=now + timedelta(days=2), budget=9))
+    others = stage.job(listed=stage.cases[1:])
+    asyncio.run(stage.run(spool, others, now=now + timedelta(days=2), budget=9))
     _settled(stage, spool, case)
 
 
@@ -276,9 +275,9 @@ def test_verification_10_every_field_that_a_capture_states_is_stored_or_excluded
     spool = stage.spool()
     asyncio.run(stage.run(spool))
     unknown = sorted(
-        f"{one.key.native_id}: {name!r} is neither stored nor excluded"
-        for one in spool.ledger.captures()
-        for name in _unknown(bench, spool.capture(one))
+        f"{case}: {name!r} is neither stored nor excluded"
+        for case, capture in stage.captured(spool).items()
+        for name in _unknown(bench, capture)
     )
     fail_with(unknown, "declare it in fields")
 
