@@ -94,6 +94,16 @@ class Claim:
     locator: Locator
     origin: Origin = Origin.ADAPTER
 
+    def as_json(self) -> dict[str, object]:
+        """As JSON values; the origin is told where it is not the adapter."""
+        return {
+            "attribute": self.attribute,
+            "value_as_stated": self.value_as_stated,
+            "part": self.locator.part_role,
+            "selector": self.locator.selector.as_json(),
+            **({} if self.origin is Origin.ADAPTER else {"origin": self.origin.value}),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -108,6 +118,15 @@ class Record:
     listing_key: str
     merchant: Claim | None
     claims: tuple[Claim, ...]
+
+    def as_json(self) -> dict[str, object]:
+        """As JSON values."""
+        return {
+            "record_id": self.record_id,
+            "listing_key": self.listing_key,
+            "merchant": None if self.merchant is None else self.merchant.as_json(),
+            "claims": [claim.as_json() for claim in self.claims],
+        }
 
 
 @dataclass(frozen=True, slots=True)

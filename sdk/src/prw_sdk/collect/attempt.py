@@ -13,7 +13,7 @@ from prw_sdk.adapter import Adapter, Fetched, Net, Source, Target
 from prw_sdk.collect.reading import AdapterFailed, Reading, foreign, read
 from prw_sdk.evidence import AdapterVersion, Capture, Egress, Part, Presence, Region
 from prw_sdk.fetch.outcome import FetchFailed, Recovery
-from prw_sdk.spool import codec
+from prw_sdk.spool import codec, readings
 from prw_sdk.spool.model import (
     NewCapture,
     Outcome,
@@ -156,7 +156,9 @@ class Attempt:
         return Settlement(verdict, None, again, reading)
 
     def _settlement(self, verdict: Verdict, capture: Capture, reading: Reading) -> Settlement:
-        kept = NewCapture(capture.captured_at, codec.encode(capture))
+        read_of_it = readings.encode(reading.records, reading.code, reading.error)
+        version = self.maker.adapter.version
+        kept = NewCapture(capture.captured_at, codec.encode(capture), read_of_it, version)
         return Settlement(verdict, kept, tuple(part.body for part in capture.parts), reading)
 
 

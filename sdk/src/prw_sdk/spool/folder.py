@@ -19,6 +19,7 @@ from prw_sdk.spool.blobs import Blobs
 from prw_sdk.spool.checkpoints import Checkpoints
 from prw_sdk.spool.ledger import Ledger
 from prw_sdk.spool.model import KeptCapture
+from prw_sdk.spool.readings import Readings
 from prw_sdk.spool.sqlite import SpoolUnusable, SqliteFile
 
 _LEDGER = "ledger.sqlite"
@@ -41,6 +42,7 @@ class Spool:
             raise SpoolUnusable(f"{folder} cannot hold a spool: {refused}") from refused
         self.ledger = Ledger(self._file)
         self.checkpoints = Checkpoints(self._file)
+        self.readings = Readings(self._file)
         self.blobs = Blobs(folder / "blobs")
 
     @classmethod

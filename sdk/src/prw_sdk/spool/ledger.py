@@ -29,6 +29,7 @@ from prw_sdk.spool.model import (
     from_text,
     to_text,
 )
+from prw_sdk.spool.readings import SQL as READINGS
 from prw_sdk.spool.sqlite import SqliteFile, statements
 
 _SQL = statements("ledger.sql")
@@ -256,7 +257,10 @@ def _settle(connection: sqlite3.Connection, one: Settling) -> bool:
         state = CaptureState.HELD if one.held else CaptureState.KEPT
         captured_at = to_text(one.capture.captured_at)
         kept = {"captured_at": captured_at, "body": one.capture.body, "state": state.value}
-        connection.execute(_SQL["keep_capture"], identity | kept)
+        row = connection.execute(_SQL["keep_capture"], identity | kept).lastrowid
+        if one.capture.reading is not None:
+            reading = {"row": row, "version": one.capture.version, "body": one.capture.reading}
+            connection.execute(READINGS["keep_reading"], reading)
     return True
 
 

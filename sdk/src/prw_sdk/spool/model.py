@@ -106,10 +106,15 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class NewCapture:
-    """A capture about to be kept: its identity in time, and its canonical JSON."""
+    """A capture about to be kept: its identity in time, its canonical JSON, and what was read of it.
+
+    `reading` is what `prw_sdk.spool.readings.encode` wrote, by that `version` of the adapter; None where nothing was.
+    """
 
     captured_at: datetime
     body: bytes
+    reading: bytes | None = None
+    version: str = ""
 
 
 @dataclass(frozen=True, slots=True)

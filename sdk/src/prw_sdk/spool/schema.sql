@@ -148,3 +148,10 @@ CREATE TABLE profiles (
     updated_at TEXT NOT NULL,
     PRIMARY KEY (tenant, source_id, adapter)
 ) STRICT, WITHOUT ROWID;
+
+-- what was read of a capture when somebody last counted on it, and by which version of its adapter
+CREATE TABLE readings (
+    row     INTEGER NOT NULL PRIMARY KEY REFERENCES captures (row),
+    version TEXT NOT NULL,
+    body    BLOB NOT NULL
+) STRICT;
