@@ -20,7 +20,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 from prw_base.client import Retry
 from prw_base.settings import Settings, explain
 from prw_sdk.adapter import Source
-from prw_sdk.collect.run import RunLimits, SourceJob
+from prw_sdk.collect import RunLimits, SourceJob
 from prw_sdk.evidence import Egress, Region
 from prw_sdk.fetch.guard import AddressRules, Endpoint
 from prw_sdk.fetch.http import FetchLimits, NetConfig

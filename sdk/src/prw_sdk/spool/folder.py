@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import fcntl
 import hashlib
+import json
 import os
 import sqlite3
 from collections.abc import AsyncIterator, Callable
@@ -18,6 +19,7 @@ from prw_sdk.spool import codec
 from prw_sdk.spool.blobs import Blobs
 from prw_sdk.spool.checkpoints import Checkpoints
 from prw_sdk.spool.ledger import Ledger
+from prw_sdk.spool.looking import Looking
 from prw_sdk.spool.model import KeptCapture
 from prw_sdk.spool.readings import Readings
 from prw_sdk.spool.sqlite import SpoolUnusable, SqliteFile
@@ -41,6 +43,7 @@ class Spool:
         except (OSError, sqlite3.DatabaseError) as refused:
             raise SpoolUnusable(f"{folder} cannot hold a spool: {refused}") from refused
         self.ledger = Ledger(self._file)
+        self.looking = Looking(self._file)
         self.checkpoints = Checkpoints(self._file)
         self.readings = Readings(self._file)
         self.blobs = Blobs(folder / "blobs")
@@ -59,6 +62,16 @@ class Spool:
     def capture(self, kept: KeptCapture) -> Capture:
         """A kept capture with its bytes."""
         return codec.decode(kept.body, self.blobs.get)
+
+    def mend(self) -> int:
+        """Let captures be sent whose bytes were damaged and are whole again; how many they are."""
+        mended = 0
+        for damaged in self.ledger.damaged():
+            parts = json.loads(damaged.body)["parts"]
+            if all(self.blobs.is_whole(part["sha256"]) for part in parts):
+                self.ledger.mend(damaged.row)
+                mended += 1
+        return mended
 
     @asynccontextmanager
     async def turn(

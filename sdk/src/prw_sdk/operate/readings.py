@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from prw_sdk.adapter import NotARecord
-from prw_sdk.collect.attempt import AdapterFailed, foreign
+from prw_sdk.collect.reading import AdapterFailed, foreign
 from prw_sdk.evidence import Capture, Claim, Presence, Record
 from prw_sdk.plugins import Plugins, UnknownAdapter
 from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
@@ -17,7 +17,8 @@ COLUMNS = (
     *("source", "item", "record", "merchant", "title", "brand", "mpn", "gtin"),
     *("price", "currency", "claims", "trouble"),
 )
-_SHOWN = ("core:title", "core:brand", "core:mpn", "core:gtin", "offer:price", "offer:currency")
+SHOWN = ("core:title", "core:brand", "core:mpn", "core:gtin", "offer:price", "offer:currency")
+"""The attributes that have a column of their own in tables."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Reading:
             gap = (None,) * (len(COLUMNS) - 3)
             return (key.source_id, key.native_id, *gap, f"{self.code}: {self.error}")
         first = {claim.attribute: claim.value_as_stated for claim in reversed(record.claims)}
-        shown = (first.get(attribute) for attribute in _SHOWN)
+        shown = (first.get(attribute) for attribute in SHOWN)
         merchant = record.merchant and record.merchant.value_as_stated
         named = (key.source_id, key.native_id, record.record_id, merchant)
         return (*named, *shown, len(record.claims), None)
@@ -58,8 +59,8 @@ class Reading:
         return values | {
             "record_id": self.record.record_id,
             "listing_key": self.record.listing_key,
-            "merchant": self.record.merchant and _claim(self.record.merchant),
-            "claims": [_claim(claim) for claim in self.record.claims],
+            "merchant": self.record.merchant and claim_json(self.record.merchant),
+            "claims": [claim_json(claim) for claim in self.record.claims],
         }
 
 
@@ -98,7 +99,8 @@ def _records(capture: Capture, plugins: Plugins) -> list[Record]:
     return records
 
 
-def _claim(claim: Claim) -> dict[str, object]:
+def claim_json(claim: Claim) -> dict[str, object]:
+    """A claim and its locator as JSON values."""
     return {
         "attribute": claim.attribute,
         "value_as_stated": claim.value_as_stated,

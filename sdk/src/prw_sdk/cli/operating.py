@@ -1,0 +1,236 @@
+"""The commands of ``prw collect`` that look at a spool, mend it, and give it to other tools."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from prw_base.cli import FAILED
+from prw_base.options import JsonOption
+from prw_base.tables import print_json, print_table
+from prw_sdk import plugins
+from prw_sdk.cli.options import (
+    DEFAULT_CONFIG,
+    Config,
+    Folder,
+    OneSource,
+    command,
+    opened,
+)
+from prw_sdk.cli.run import ask_receipts
+from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable, load
+from prw_sdk.cli.status import COLUMNS, look
+from prw_sdk.operate import doctor as examining
+from prw_sdk.operate import items as listing
+from prw_sdk.operate import readings, tables, warc
+from prw_sdk.operate.readings import Reading
+from prw_sdk.operate.tables import Format, FormatUnusable
+from prw_sdk.spool.folder import Spool
+from prw_sdk.spool.looking import Wanted
+from prw_sdk.spool.model import Outcome
+
+app = typer.Typer()
+
+Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")]
+
+
+@app.command()
+@command
+def records(
+    folder: Folder,
+    source: OneSource = None,
+    format: Annotated[
+        Format | None, typer.Option("--format", help="Write every record with all its claims.")
+    ] = None,
+    out: Out = None,
+    json: JsonOption = False,
+) -> None:
+    """Read the captures of the spool DIR with the installed adapters, and print their records.
+
+    With --format (or --json, which is `--format jsonl`) each line is one record with all its claims and where each of
+    them stands, written as it is read. Exit status 1 where a capture could not be read.
+    """
+    wanted = Format.JSONL if json and format is None else format
+    if wanted is None and out is not None:
+        raise FormatUnusable("--out: say in which --format: jsonl, csv or parquet")
+    failures: list[Reading] = []
+    with opened(Spool.existing(folder)) as spool:
+        found = _noting(readings.read_spool(spool, plugins.load(), source), failures)
+        if wanted is None:
+            print_table("Records", readings.COLUMNS, [one.row() for one in found])
+        else:
+            _write(found, wanted, out)
+    if failures:
+        raise typer.Exit(FAILED)
+
+
+def _noting(found: Iterator[Reading], failures: list[Reading]) -> Iterator[Reading]:
+    for one in found:
+        if one.failed and not failures:
+            failures.append(one)
+        yield one
+
+
+def _write(found: Iterator[Reading], wanted: Format, out: Path | None) -> None:
+    if out is None and wanted is Format.PARQUET:
+        raise FormatUnusable("--format parquet: give a file with --out FILE")
+    with tables.opened(out, sys.stdout.buffer) as file:
+        tables.write(found, wanted, file)
+        file.flush()
+
+
+@app.command()
+@command
+def export(
+    folder: Folder,
+    warc_file: Annotated[
+        Path, typer.Option("--warc", metavar="FILE", help="Such as spool.warc.gz.")
+    ],
+    source: OneSource = None,
+    json: JsonOption = False,
+) -> None:
+    """Write the captures of the spool DIR as WARC, the archive format that other tools read.
+
+    Exit status 1 where captures are left out since their bytes are damaged.
+    """
+    with opened(Spool.existing(folder)) as spool:
+        done = warc.export(spool, warc_file, source)
+    row = (str(warc_file), done.captures, done.records, done.damaged)
+    print_table("Export", ("file", "captures", "records", "damaged"), [row], json)
+    if done.damaged:
+        raise typer.Exit(FAILED)
+
+
+@app.command()
+@command
+def items(
+    folder: Folder,
+    source: OneSource = None,
+    outcome: Annotated[
+        Outcome | None, typer.Option("--outcome", help="Only items with this outcome.")
+    ] = None,
+    code: Annotated[
+        str | None, typer.Option("--code", help="Only items with this code, such as UPSTREAM_503.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=listing.LONGEST_PAGE, help="Items of a page.")
+    ] = 100,
+    after: Annotated[
+        str | None,
+        typer.Option("--after", metavar="CURSOR", help="The cursor that the page before printed."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """List the items of the spool DIR with what became of each, page by page."""
+    with opened(Spool.existing(folder)) as spool:
+        page = listing.page(spool, Wanted(source, outcome, code), after, limit)
+    rows = [listing.row(item) for item in page.items]
+    if json:
+        shown = [dict(zip(listing.COLUMNS, row, strict=True)) for row in rows]
+        print_json({"items": shown, "after": page.cursor})
+        return
+    print_table("Items", listing.COLUMNS, rows)
+    if page.cursor is not None:
+        typer.echo(f"more: --after {page.cursor}", err=True)
+
+
+@app.command()
+@command
+def status(
+    folder: Folder,
+    config: Config = DEFAULT_CONFIG,
+    receipts: Annotated[
+        bool,
+        typer.Option(
+            "--receipts", help="Ask the resolver what became of what was sent (needs --config)."
+        ),
+    ] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Read every kept byte, to find damaged files.")
+    ] = False,
+    json: JsonOption = False,
+) -> None:
+    """Show what became of every item of the spool DIR, and how far its captures have come.
+
+    Captures whose bytes are missing or cut short are counted as damaged, and end the command with status 1.
+    """
+    with opened(Spool.existing(folder)) as spool:
+        if receipts:
+            _ask_receipts(load(config), config, spool)
+        standing = look(spool, verify)
+    print_table("Spool", COLUMNS, standing.rows(), json)
+    if not json:
+        standing.print_troubles()
+    if standing.damages:
+        raise typer.Exit(FAILED)
+
+
+def _ask_receipts(settings: CollectorSettings, config: Path, spool: Spool) -> None:
+    if settings.resolver is None:
+        raise SettingsUnusable(f"{config}: resolver: give its address")
+    asyncio.run(ask_receipts(spool, settings.resolver.to_address()))
+
+
+@app.command()
+@command
+def retry(
+    folder: Folder,
+    source: OneSource = None,
+    item: Annotated[str | None, typer.Option("--item", help="Only this item.")] = None,
+    json: JsonOption = False,
+) -> None:
+    """Give items that were put off or set aside, and captures that were held or refused, another chance.
+
+    The next `run` fetches the items again, the next `run` or `push` sends the captures.
+    """
+    with opened(Spool.existing(folder)) as spool:
+        revived = spool.ledger.revive(source, item, datetime.now(UTC))
+    print_table("Retry", ("spool", "revived"), [(str(folder), revived)], json)
+
+
+_FINDINGS = ("trouble", "source", "count", "said", "remedy", "serious", "repaired")
+
+
+@app.command()
+@command
+def doctor(
+    folder: Folder,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Mend what can be mended without losing anything.")
+    ] = False,
+    stale: Annotated[
+        int,
+        typer.Option("--stale", metavar="DAYS", min=1, help="Days a checkpoint may stand still."),
+    ] = 7,
+    json: JsonOption = False,
+) -> None:
+    """Look for what is not as it should be in the spool DIR, and say what to do about it.
+
+    Ghosts (runs that ended with nothing to show), lost bytes, files that no capture names, runs that settled less than
+    they planned, stale checkpoints, poison, runs that were interrupted, captures that are held or refused.
+    Exit status 1 where a finding is serious: no next run mends it by itself.
+    """
+    with opened(Spool.existing(folder)) as spool:
+        age = timedelta(days=stale)
+        found = asyncio.run(examining.examine(spool, datetime.now(UTC), stale=age, repair=repair))
+    rows = [
+        (
+            one.trouble.value,
+            one.source_id,
+            one.count,
+            one.said,
+            one.remedy,
+            one.serious,
+            one.repaired,
+        )
+        for one in found
+    ]
+    print_table("Findings", _FINDINGS, rows, json)
+    if any(one.serious for one in found):
+        raise typer.Exit(FAILED)
