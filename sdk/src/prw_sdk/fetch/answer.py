@@ -15,9 +15,9 @@ class Headers:
     __slots__ = ("_values",)
 
     def __init__(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
-        self._values: dict[bytes, list[bytes]] = {}
+        self._values: dict[str, list[bytes]] = {}
         for name, value in raw:
-            self._values.setdefault(name.lower(), []).append(value)
+            self._values.setdefault(name.decode("latin-1").lower(), []).append(value)
 
     @classmethod
     def of(cls, values: Iterable[tuple[str, str]]) -> Headers:
@@ -27,20 +27,20 @@ class Headers:
     def items(self) -> tuple[tuple[str, str], ...]:
         """Every header as it came, names in lower case."""
         return tuple(
-            (_text(name), _text(value)) for name, values in self._values.items() for value in values
+            (name, _text(value)) for name, values in self._values.items() for value in values
         )
 
     def get(self, name: str) -> str | None:
         """The value, all of them with commas between where there are several; None where there is none."""
-        found = self._values.get(name.encode("ascii"))
+        found = self._values.get(name)
         return None if found is None else _text(b", ".join(found))
 
     def all(self, name: str) -> tuple[str, ...]:
         """Every value of that name, in its order."""
-        return tuple(_text(value) for value in self._values.get(name.encode("ascii"), ()))
+        return tuple(_text(value) for value in self._values.get(name, ()))
 
     def __contains__(self, name: str) -> bool:
-        return name.encode("ascii") in self._values
+        return name in self._values
 
 
 def _text(value: bytes) -> str:

@@ -12,12 +12,16 @@ from prw_sdk.evidence import is_charset
 _HEAD = 4096
 _LONGEST_TYPE = 1024
 _LABEL = re.compile(rb"""(?:charset|encoding)\s*=\s*["']?\s*([\w.:+-]+)""", re.IGNORECASE)
+_PLAIN_TYPE = re.compile(r"[\w/+.-]+(?:; ?charset=([\w-]{1,40}))?", re.ASCII | re.IGNORECASE)
 _WITH_BOM = {"utf-8": "utf-8-sig", "utf-16-be": "utf-16", "utf-16-le": "utf-16"}
 _WITH_BOM |= {"utf-32-be": "utf-32", "utf-32-le": "utf-32"}
 
 
 def declared(content_type: str | None, body: bytes, media_type: str) -> str | None:
     """The label that the source declared, as it wrote it: in the header first, then in the document itself."""
+    plain = _PLAIN_TYPE.fullmatch(content_type or "")
+    if plain is not None and plain[1]:
+        return plain[1]
     header = Message()
     header["content-type"] = (content_type or "")[:_LONGEST_TYPE]
     label = header.get_param("charset")

@@ -7,7 +7,9 @@ misjudged all the same can switch a rule off (`NetConfig.rules_off`).
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
+from functools import cached_property
 from urllib.parse import SplitResult, urlsplit
 
 from prw_sdk.fetch import wording
@@ -47,42 +49,59 @@ class Classifier:
         With `is_raw` the page is one that a browser will still make something of: only status, headers and redirects
         are judged then.
         """
-        if self._is_on(Rule.BOT_CHALLENGE) and _is_challenge(page, is_raw):
-            return Outcome.BOT_CHALLENGE
-        if not 200 <= page.status < 300 or not _is_html(page):
-            return None
-        return next((rule.outcome for rule in self._found(page, is_raw)), None)
-
-    def _is_on(self, rule: Rule) -> bool:
-        return rule not in self._off
-
-    def _found(self, page: Page, is_raw: bool) -> list[Rule]:
         look = _Look(page)
-        wanted = [rule for rule in (_moved(page), None if is_raw else _told(look)) if rule]
-        found = [rule for rule in wanted if self._is_on(rule)]
-        return [] if not found or look.has_product else found
+        if _is_challenge(look, is_raw):
+            return None if Rule.BOT_CHALLENGE in self._off else Outcome.BOT_CHALLENGE
+        if not look.is_fine or not look.is_html:
+            return None
+        for rule in (_moved(page), None if is_raw else _told(look)):
+            if rule is not None and rule not in self._off and not look.has_product:
+                return rule.outcome
+        return None
 
 
 class _Look:
     """The page in lower case, read no further than somebody needs."""
 
     def __init__(self, page: Page) -> None:
-        self.low = page.body[:_MOST].lower()
+        self.page = page
+        self.is_fine = 200 <= page.status < 300
+        self.is_html = _is_html(page)
 
-    @property
+    @cached_property
+    def low(self) -> bytes:
+        """What stands there, in lower case."""
+        return self.page.body[:_MOST].lower()
+
+    @cached_property
     def has_product(self) -> bool:
+        """Whether a product is marked up."""
         return wording.PRODUCT.search(self.low) is not None
 
-    @property
-    def heads(self) -> tuple[str, ...]:
-        """The title and the first heading."""
-        found = (pattern.search(self.low) for pattern in (wording.TITLE, wording.HEADING))
-        return tuple(wording.plain(match[1]) for match in found if match is not None)
+    @cached_property
+    def title(self) -> str:
+        """The title."""
+        return _first(wording.TITLE, self.low)
+
+    @cached_property
+    def heading(self) -> str:
+        """The first heading."""
+        return _first(wording.HEADING, self.low)
+
+    @cached_property
+    def text(self) -> str:
+        """What a reader would see."""
+        return wording.plain(self.low)
 
     @property
     def is_short(self) -> bool:
         """Whether a reader would see little more than a message."""
-        return len(wording.plain(self.low)) <= _LITTLE_TEXT
+        return len(self.text) <= _LITTLE_TEXT
+
+
+def _first(pattern: re.Pattern[bytes], low: bytes) -> str:
+    found = pattern.search(low)
+    return "" if found is None else wording.plain(found[1])
 
 
 def _is_html(page: Page) -> bool:
@@ -93,37 +112,38 @@ def _is_html(page: Page) -> bool:
     )
 
 
-def _is_challenge(page: Page, is_raw: bool) -> bool:
-    headers = page.headers
+def _is_challenge(look: _Look, is_raw: bool) -> bool:
+    headers = look.page.headers
     if (headers.get("cf-mitigated") or "").lower() == "challenge":
         return True
     if (headers.get("x-amzn-waf-action") or "").lower() in ("challenge", "captcha"):
         return True
-    if wording.WAITING_HOST.search(_host(page.reached)):
+    if wording.WAITING_HOST.search(urlsplit(look.page.reached).hostname or ""):
         return True
-    if is_raw and 200 <= page.status < 300:
-        return False
-    return _says_challenge(page)
+    return not (is_raw and look.is_fine) and _says_challenge(look)
 
 
-def _says_challenge(page: Page) -> bool:
-    if page.status in _REFUSING and wording.has_any(wording.REFUSAL, page.body[:_MOST].lower()):
+def _says_challenge(look: _Look) -> bool:
+    status = look.page.status
+    if status in _REFUSING and wording.has_any(wording.REFUSAL, look.low):
         return True
-    if not (200 <= page.status < 300 or page.status in _HINDERING) or not _is_html(page):
+    if not (look.is_fine or status in _HINDERING) or not look.is_html:
         return False
-    if len(page.body) > _SMALL_PAGE:
+    if len(look.page.body) > _SMALL_PAGE or not _hints_at_challenge(look):
         return False
-    look = _Look(page)
+    return not look.has_product and look.is_short
+
+
+def _hints_at_challenge(look: _Look) -> bool:
+    """A mark, a title, or a widget with words that say what it is for (that of a contact form has others)."""
+    if wording.CHALLENGE_TITLE.fullmatch(look.title):
+        return True
+    if not wording.has_any(wording.HINTS, look.low):
+        return False
     if wording.has_any(wording.CHALLENGE, look.low):
-        return look.is_short and not look.has_product
-    # a widget (of a contact form, say) needs words that say what it is for
-    return wording.has_any(wording.WIDGET, look.low) and _asks_to_prove(look)
-
-
-def _asks_to_prove(look: _Look) -> bool:
-    if look.has_product or not look.is_short:
-        return False
-    return wording.PROVE_HUMAN.search(wording.plain(look.low)) is not None
+        return True
+    is_widget = wording.has_any(wording.WIDGET, look.low)
+    return is_widget and wording.PROVE_HUMAN.search(look.text) is not None
 
 
 def _moved(page: Page) -> Rule | None:
@@ -154,16 +174,12 @@ def _is_login(host: str, path: str) -> bool:
 
 def _told(look: _Look) -> Rule | None:
     """What title and first heading say, where that is all that the page says."""
-    heads = look.heads
-    missing = [head for head in heads if wording.MISSING.search(head)]
-    if missing and (len(missing) > 1 or look.is_short):
+    heads = tuple(head for head in (look.title, look.heading) if head)
+    missing = sum(wording.MISSING.search(head) is not None for head in heads)
+    if missing > 1 or (missing and look.is_short):
         return Rule.SOFT_NOT_FOUND
     if any(wording.LOGIN.fullmatch(head) for head in heads) and look.is_short:
         return Rule.LOGIN_PAGE if wording.PASSWORD.search(look.low) else None
     if any(wording.CONSENT.search(head) for head in heads) and look.is_short:
         return Rule.CONSENT_WALL
     return None
-
-
-def _host(url: str) -> str:
-    return urlsplit(url).hostname or ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from prw_sdk.evidence import Citation, Part
@@ -40,16 +40,15 @@ class Page:
     headers: Headers
     body: bytes
     fetched_at: datetime
+    served: str = field(init=False)
+    """The media type as served, with its parameters."""
+    media_type: str = field(init=False)
+    """The media type alone, in lower case."""
 
-    @property
-    def served(self) -> str:
-        """The media type as served, with its parameters."""
-        return next(iter(self.headers.all("content-type")), "") or _NO_TYPE
-
-    @property
-    def media_type(self) -> str:
-        """The media type alone, in lower case."""
-        return self.served.partition(";")[0].strip().lower()
+    def __post_init__(self) -> None:
+        served = next(iter(self.headers.all("content-type")), "") or _NO_TYPE
+        object.__setattr__(self, "served", served)
+        object.__setattr__(self, "media_type", served.partition(";")[0].strip().lower())
 
 
 def to_part(page: Page, role: str, redact: Redactor) -> Part:
@@ -99,9 +98,10 @@ def citing(page: Page, role: str, earlier: Part, redact: Redactor) -> Part:
 
 
 def _kept(headers: Headers, redact: Redactor) -> tuple[tuple[str, str], ...]:
-    found = ((name, headers.get(name)) for name in KEPT_HEADERS)
     return tuple(
-        (name, redact.text(value)[:_LONGEST_HEADER]) for name, value in found if value is not None
+        (name, redact.text(headers.get(name) or "")[:_LONGEST_HEADER])
+        for name in KEPT_HEADERS
+        if name in headers
     )
 
 

@@ -24,9 +24,11 @@ class Redactor:
 
     def url(self, value: str) -> str:
         """The URL without user information and known secrets; a mark where it cannot be taken apart."""
+        if "@" not in value:
+            return self.text(value)
         try:
             parts = urlsplit(value)
         except ValueError:
-            return MARK if "@" in value else self.text(value)
+            return MARK
         host = parts.netloc.rpartition("@")[2]
         return self.text(urlunsplit(parts._replace(netloc=host)))

@@ -21,6 +21,23 @@ TITLE = re.compile(rb"<title[^>]*>(.{0,400}?)</title", re.DOTALL)
 HEADING = re.compile(rb"<h1[^>]*>(.{0,800}?)</h1", re.DOTALL)
 PASSWORD = re.compile(rb"<input[^>]{0,400}type\s*=\s*[\"']?password")
 
+HINTS = (
+    b"captcha",
+    b"chl",
+    b"challenge",
+    b"turnstile",
+    b"incapsula",
+    b"awswaf",
+    b"ddos-guard",
+    b"sucuri_",
+    b"geetest",
+    b"arkoselabs",
+    b"cf-browser-",
+    b"bm-verify",
+    b"sec-if-cpt",
+    b"frc-",
+)
+"""One of these stands in every page that holds one of the marks below."""
 CHALLENGE = (
     b"_cf_chl_opt",
     b"cf-browser-verification",
@@ -43,14 +60,13 @@ CHALLENGE = (
     b"/errors/validatecaptcha",
     b"/.well-known/ddos-guard/",
     b"sucuri_cloudproxy_js",
-    b"<title>just a moment...</title",
-    b"<title>pardon our interruption",
-    b"<title>robot check</title",
-    b"<title>ddos-guard</title",
-    b"<title>attention required! | cloudflare</title",
-    b"<title>vercel security checkpoint</title",
 )
 """Marks of an interstitial; they count on a short page without product markup."""
+CHALLENGE_TITLE = re.compile(
+    r"(just a moment\.\.\.|pardon our interruption.*|robot check|ddos-guard|vercel security checkpoint"
+    r"|attention required! \| cloudflare|checking your browser.{0,60})"
+)
+"""What such a page is called as a whole."""
 REFUSAL = (
     *CHALLENGE,
     b"attention required! | cloudflare",
@@ -158,4 +174,4 @@ def plain(low: bytes) -> str:
 
 def has_any(marks: tuple[bytes, ...], low: bytes) -> bool:
     """Whether one of the marks stands there."""
-    return any(mark in low for mark in marks)
+    return any(map(low.__contains__, marks))
