@@ -68,10 +68,11 @@ class Origin:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """A capture to read, and what was read of it before (`prw_sdk.spool.readings`), where the work asks for that."""
+    """A capture to read, and where that is asked for what `version` read of it before (`prw_sdk.spool.readings`)."""
 
     kept: KeptCapture
     before: bytes | None = None
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
