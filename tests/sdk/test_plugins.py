@@ -13,7 +13,7 @@ import pytest
 from prw_sdk.adapter import Adapter, Excluded
 from prw_sdk.evidence import AdapterVersion
 from prw_sdk.hookspecs import hookimpl
-from prw_sdk.plugins import GROUP, Plugins, UnknownAdapter, load
+from prw_sdk.plugins import GROUP, Plugins, RunObservers, UnknownAdapter, load
 from tests.sdk.test_declarations import Sound
 
 
@@ -125,3 +125,50 @@ def test_a_plugin_without_a_hook_is_told_to_write_one(made: list[str]) -> None:
     """An entry point to a module that implements nothing is a mistake."""
     found = load([plugin(made, "empty", hook=False)])
     assert "write @hookimpl" in found.problems[0].message
+
+
+def observing(made: list[str], name: str, observer: object) -> EntryPoint:
+    """A plugin that observes runs; a class of exception as the observer is raised by the hook itself."""
+    module = ModuleType(f"prw_test_plugin_{name}")
+
+    @hookimpl
+    def prw_run_observer() -> object:
+        if isinstance(observer, type) and issubclass(observer, Exception):
+            raise observer("no licence")
+        return observer
+
+    module.prw_run_observer = prw_run_observer  # type: ignore[attr-defined]  # a module made here
+    sys.modules[module.__name__] = module
+    made.append(module.__name__)
+    return EntryPoint(name, module.__name__, GROUP)
+
+
+def test_observers_see_a_run_and_one_that_raises_takes_nothing_down(made: list[str]) -> None:
+    """It is reported once and told no more; the others see everything."""
+    seen: list[object] = []
+    told: list[object] = []
+
+    def failing(event: object) -> None:
+        told.append(event)
+        raise ZeroDivisionError("oh")
+
+    observers = RunObservers(
+        [
+            observing(made, "failing", failing),
+            observing(made, "refusing", RuntimeError),
+            EntryPoint("missing", "prw_test_no_such_module", GROUP),
+            observing(made, "seeing", seen.append),
+            plugin(made, "adapters", Sound),
+        ]
+    )
+    for event in ("started", "ended"):
+        observers(event)
+    assert seen == ["started", "ended"]
+    assert told == ["started"]
+    assert [problem.plugin for problem in observers.problems] == ["refusing", "missing", "failing"]
+    assert "ZeroDivisionError: oh; it is told no more" in observers.problems[-1].message
+
+
+def test_a_plugin_that_observes_alone_is_no_problem(made: list[str]) -> None:
+    """It brings no adapter, and need not."""
+    assert load([observing(made, "seeing", print)]).problems == ()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pluggy
 
 from prw_sdk.adapter import Adapter
@@ -17,3 +19,10 @@ class PluginHooks:
     @hookspec
     def prw_adapters(self) -> list[type[Adapter]]:  # type: ignore[empty-body]  # a hook spec has no body by design
         """The adapter classes that this distribution brings."""
+
+    @hookspec
+    def prw_run_observer(self) -> Callable[[object], None]:  # type: ignore[empty-body]  # a hook spec has no body by design
+        """A function that is told of every event of a run (`prw_sdk.report.Event`).
+
+        It decides nothing and should be quick; what it raises is reported, and it is told no more.
+        """

@@ -5,7 +5,7 @@ One plugin that cannot be imported, raises or declares badly is reported as a `P
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -83,6 +83,39 @@ def brought(point: EntryPoint) -> tuple[tuple[type[Adapter], ...], tuple[Problem
     found, problems = _brought(manager, point)
     classes = [one for one in found if isinstance(one, type) and issubclass(one, Adapter)]
     return tuple(classes), tuple(problems)
+
+
+class RunObservers:
+    """All observers of a run as one function; whatever one of them raises is kept in `problems`, and ends it alone."""
+
+    def __init__(self, points: Iterable[EntryPoint] | None = None) -> None:
+        self.problems: list[Problem] = []
+        self._observers: dict[str, Callable[[object], None]] = {}
+        for point in entry_points(group=GROUP) if points is None else points:
+            self._take(point)
+
+    def _take(self, point: EntryPoint) -> None:
+        manager = pluggy.PluginManager(PROJECT)
+        manager.add_hookspecs(PluginHooks)
+        try:
+            manager.register(point.load(), name=point.name)
+            for number, observer in enumerate(manager.hook.prw_run_observer()):
+                self._observers[f"{point.name} {number}" if number else point.name] = observer
+        except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
+            self._report(point.name, error)
+
+    def __call__(self, event: object) -> None:
+        """Tell every observer of an event; never raises."""
+        for name, observer in list(self._observers.items()):
+            try:
+                observer(event)
+            except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
+                del self._observers[name]
+                self._report(name, error)
+
+    def _report(self, name: str, error: Exception) -> None:
+        told = f"as an observer it raised {type(error).__name__}: {error}; it is told no more"
+        self.problems.append(Problem(name, told))
 
 
 def _brought(
