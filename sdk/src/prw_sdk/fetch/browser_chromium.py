@@ -31,6 +31,7 @@ FLAGS = (
     "--force-webrtc-ip-handling-policy=disable_non_proxied_udp",
     "--no-first-run",
     "--no-pings",
+    "--webrtc-ip-handling-policy=disable_non_proxied_udp",
     # nothing has an address, the proxy that everything has to go through least of all
     "--host-resolver-rules=MAP * ~NOTFOUND",
     "--proxy-bypass-list=<-loopback>",
@@ -76,19 +77,27 @@ class Engine:
 
     async def _in_context(self, visit: Visit, through: Fetches) -> tuple[Part, ...]:
         chromium = await self._chromium()
-        context = await chromium.new_context(
-            accept_downloads=False,
-            color_scheme="light",
-            locale=through.pages.language or None,
-            reduced_motion="reduce",
-            service_workers="block",
-            user_agent=through.user_agent,
-            viewport={"width": WIDTH, "height": HEIGHT},
-        )
+        context = await self._opened(chromium, through)
         try:
             return await visit.within(context)
         finally:
             await self._leave(chromium, context)
+
+    async def _opened(self, chromium: Chromium, through: Fetches) -> BrowserContext:
+        try:
+            return await chromium.new_context(
+                accept_downloads=False,
+                color_scheme="light",
+                locale=through.pages.language or None,
+                reduced_motion="reduce",
+                service_workers="block",
+                user_agent=through.user_agent,
+                viewport={"width": WIDTH, "height": HEIGHT},
+            )
+        except PlaywrightError:
+            # it died without a word: the next attempt gets a fresh one
+            await self._give_up(chromium)
+            raise
 
     async def _leave(self, chromium: Chromium, context: BrowserContext) -> None:
         """Close a page's context; a Chromium that does not even do that is given up."""

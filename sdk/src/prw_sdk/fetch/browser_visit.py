@@ -37,6 +37,7 @@ from prw_sdk.fetch.rendering import Document, Fetches
 
 WIDTH, HEIGHT = 1280, 960
 _MOST_REPORTED = 3
+_STEP = 0.05
 
 
 class Visit:
@@ -82,9 +83,10 @@ class Visit:
     async def _taken(self, page: Page) -> tuple[Part, ...]:
         await page.goto(
             self._document.url,
-            wait_until="domcontentloaded",
+            wait_until="commit",
             timeout=self._limits.document * 1000,
         )
+        await self._loaded(page)
         await self._quiet()
         if self._wish.wait_for is not None:
             await self._shown(page, self._wish.wait_for)
@@ -94,6 +96,25 @@ class Visit:
         source = replace(self._document.part, url_asked=self._asked)
         return (rendered, source, screenshot, *self._answers.values())
 
+    async def _loaded(self, page: Page) -> None:
+        """Wait until the document stands. Playwright's own wait does not end where a page tries to go elsewhere."""
+        end = time.monotonic() + self._limits.document
+        while time.monotonic() < end:
+            # the document may be another one by now, which has to be asked again
+            with suppress(PlaywrightError):
+                if await page.evaluate("() => document.readyState") != "loading":
+                    return
+            if page.is_closed():
+                raise self._through.failed(
+                    Outcome.BROWSER_FAILED, "the page closed", self._wish.url
+                )
+            await asyncio.sleep(_STEP)
+        raise self._through.failed(
+            Outcome.TIMEOUT,
+            f"the page was not there within {self._limits.document:g} s",
+            self._wish.url,
+        )
+
     async def _quiet(self) -> None:
         """Wait until nothing has been under way for a moment; no longer than a page may take to settle."""
         end = time.monotonic() + self._limits.settle
@@ -101,7 +122,7 @@ class Visit:
             calm = 0.0 if self._under_way else now - self._moved
             if calm >= self._limits.calm:
                 return
-            await asyncio.sleep(0.05 if self._under_way else self._limits.calm - calm)
+            await asyncio.sleep(_STEP if self._under_way else self._limits.calm - calm)
 
     async def _shown(self, page: Page, selector: str) -> None:
         try:
