@@ -95,17 +95,19 @@ class Checked:
         return "\n".join(lines)
 
     def to_do(self) -> list[tuple[str, list[str]]]:
-        """What is left to do: a heading, and the lines that say what to write."""
-        found: dict[str, list[str]] = defaultdict(list)
-        if self.broken:
-            found["the suite could not run"] += self.broken.splitlines()[-12:]
+        """What is left to do: a heading, and the lines that say what to write; checks that say the same are one."""
+        by_check: dict[str, dict[str, None]] = defaultdict(dict)
         for one in self.verdicts:
             if one.outcome == "failed":
-                found[_words(one.check)] += _lines(one)
+                by_check[_words(one.check)].update(dict.fromkeys(_lines(one)))
+        checks: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for check, lines in by_check.items():
+            checks[tuple(lines)].append(check)
+        found = [(_heading(names), list(lines)) for lines, names in checks.items()]
+        if self.broken:
+            found.insert(0, ("the suite could not run", self.broken.splitlines()[-12:]))
         marks = list(_marks(self.subject)) if found else []
-        if marks:
-            found["marks that are still in the code"] += marks
-        return [(what, list(dict.fromkeys(lines))) for what, lines in found.items()]
+        return [*found, *([("marks that are still in the code", marks)] if marks else [])]
 
 
 class NoPytest(Exception):
@@ -172,6 +174,11 @@ def _words(check: str) -> str:
     return check.removeprefix("test_").replace("_", " ")
 
 
+def _heading(checks: list[str]) -> str:
+    others = len(checks) - 1
+    return checks[0] + (f" (and {others} more checks)" if others else "")
+
+
 def _lines(one: Verdict) -> Iterator[str]:
     where = f"{one.case}: " if one.case else ""
     for line in one.told.splitlines():
@@ -180,12 +187,12 @@ def _lines(one: Verdict) -> Iterator[str]:
 
 
 def _marks(subject: Subject) -> Iterator[str]:
-    """The to-do marks in the module of the adapter."""
+    """The to-do marks in the package of the adapter."""
     path = getattr(sys.modules.get(subject.adapter.__module__), "__file__", None)
-    if path is None:
+    if path is None or "." not in subject.adapter.__module__:
         return
-    for number, line in enumerate(Path(path).read_text("utf-8").splitlines(), start=1):
-        found = _TO_DO.search(line)
-        if found:
-            name = os.path.relpath(path)
-            yield f"{path if name.startswith('..') else name}:{number}: {found['what']}"
+    for module in sorted(Path(path).parent.glob("*.py")):
+        for number, line in enumerate(module.read_text("utf-8").splitlines(), start=1):
+            found = _TO_DO.search(line)
+            if found:
+                yield f"{module.name}:{number}: {found['what']}"

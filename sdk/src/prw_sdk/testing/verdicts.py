@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import sys
+from pathlib import PurePath
 from typing import TextIO
 
 import pytest
@@ -55,9 +56,9 @@ class _Writer:
         told = (
             str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else report.longreprtext
         )
-        path, _, name = report.nodeid.rpartition("::")
+        path, name = report.location[0], report.nodeid.rpartition("::")[2]
         line = {
-            "room": path.rpartition("/")[2].removeprefix("check_").removesuffix(".py"),
+            "room": PurePath(path).name.removeprefix("check_").removesuffix(".py"),
             "check": name.partition("[")[0],
             "case": name.partition("[")[2].removesuffix("]"),
             "outcome": report.outcome,
