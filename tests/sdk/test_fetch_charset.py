@@ -93,3 +93,54 @@ async def test_a_document_cannot_say_that_it_is_utf_16(site: Site, net: HttpNet)
     body = '<meta charset="utf-16"><p>ä'.encode()
     part = await net.get(site.serve("/a", answer(body, content_type="text/html")), role="page")
     assert part.text() == body.decode()
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body", "label", "shown"),
+    [
+        ("text/html; charset=iso-8859&#8211;2", b"\xb1", "iso-8859&#8211;2", "ą"),
+        ("text/html; charset=ISO\u20118859\u20112", b"\xb1", "ISO\u20118859\u20112", "ą"),
+        ("text/html", b'<meta charset="windows&#45;1251">\xe6', "windows&#45;1251", "ж"),
+        ("text/html", "<meta charset=windows–1251>".encode() + b"\xe6", "windows–1251", "ж"),
+        ("text/html", b'<meta httpequiv="ContentType" content="text/html; charset=big5" />\xa4\xa4', "big5", "中"),
+        ("text/html", b'<meta content="text/html;charset = koi8-r" http_equiv=x>\xd6', "koi8-r", "ж"),
+        ("text/html charset=windows-1251", b"\xe6", "windows-1251", "ж"),
+        ("text/html; charset=cp-1251", b"\xe6", "cp-1251", "ж"),
+        ("text/html; charset='windows-1251'", b"\xe6", "windows-1251", "ж"),
+        ("text/html; CharSet = KOI8-R ; x=y", b"\xd6", "KOI8-R", "ж"),
+    ],
+)  # fmt: skip
+async def test_a_label_that_was_spoilt_on_its_way_is_read_as_it_was_meant(
+    site: Site, net: HttpNet, content_type: str, body: bytes, label: str, shown: str
+) -> None:
+    """Typographic or escaped dashes, missing ones, a declaration with misspelt attributes; it is kept as written."""
+    url = site.serve("/a", answer(b"", content_type=None, headers={}))
+    raw = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: " + content_type.encode("utf-8")
+    site.serve("/a", raw + b"\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+    part = await net.get(url, role="page")
+    assert part.charset_declared == label
+    assert part.text().endswith(shown)
+
+
+@pytest.mark.parametrize(
+    ("media_type", "body"),
+    [
+        ("application/rss+xml", b'<?xml version="1.0" encoding="windows-1252"?><p>\x80</p>'),
+        ("application/atom+xml", "\ufeff<p>€</p>".encode("utf-16-le")),
+        ("text/xml", '<?xml version="1.0" encoding="utf-16"?><p>€</p>'.encode("utf-16-be")),
+        ("application/octet-stream", "<?xml version='1.0'?><p>€</p>".encode()),
+        ("application/json", '{"price": "9 €"}'.encode("utf-16-le")),
+        ("application/json; charset=utf-16", '{"price": "9 €"}'.encode()),
+        ("application/feed+json", '{"price": "9 €"}'.encode()),
+        ("text/tab-separated-values", "id\tprice\n1\t9 €".encode("utf-16")),
+        ("text/csv", "id;price\n1;9 €".encode("cp1252")),
+    ],
+)
+async def test_feeds_and_interfaces_are_read_in_what_they_are_written_in(
+    site: Site, net: HttpNet, media_type: str, body: bytes
+) -> None:
+    """By mark, by declaration, or by where the zeros of their first characters stand."""
+    part = await net.get(site.serve("/a", answer(body, content_type=media_type)), role="feed")
+    assert part.body == body
+    assert "€" in part.text()
+    assert "\0" not in part.text()

@@ -171,6 +171,7 @@ def test_what_guards_put_into_every_page_is_no_challenge(one: Page) -> None:
             page(document("Log in", "x"), reached="https://shop.example/account/login?next=%2Fp"),
             Outcome.LOGIN_PAGE,
         ),
+        (page("<html>", reached="https://shop.example/password"), Outcome.LOGIN_PAGE),
         (page("<html>", reached="https://login.shop.example/?r=1"), Outcome.LOGIN_PAGE),
         (
             page(document("Sign in | Lumen", "<form><input type='password'></form>")),

@@ -43,6 +43,8 @@ _NEUTRAL = frozenset(
         Outcome.CIRCUIT_OPEN,
         Outcome.TRUNCATED,
         Outcome.UNDECODABLE,
+        Outcome.NO_BROWSER,
+        Outcome.BROWSER_FAILED,
     }
 )
 

@@ -24,6 +24,8 @@ KEPT_HEADERS = (
     "last-modified",
     "link",
     "x-robots-tag",
+    "x-wp-total",
+    "x-wp-totalpages",
 )
 _LONGEST_HEADER = 8192
 _LONGEST_MEDIA_TYPE = 255

@@ -148,6 +148,7 @@ LOGIN_HOST = re.compile(r"(login|signin|accounts?|auth|sso|idp|identity)\.")
 LOGIN_PATH = re.compile(
     r"(^|/)(log-?in|sign-?in|log-?on|sign_in|log_in|user-?login|customer-?login|anmelden|anmeldung|einloggen"
     r"|connexion|iniciar-sesion|inloggen|accedi|sso|oauth2?|saml2?|openid|adfs|wp-login)(/|\.[a-z]{2,5}$|$)"
+    r"|^/password/?$"
 )
 MISSING_PATH = re.compile(
     r"(^|/)(404|error-?404|404-?error|not-?found|page-?not-?found|notfound|nicht-?gefunden|no-longer-available)"
