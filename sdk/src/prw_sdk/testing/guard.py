@@ -36,6 +36,9 @@ _LIBRARIES = (
 )
 
 
+_LOOPBACK = (None, "", "localhost", "127.0.0.1", "::1", b"127.0.0.1", b"localhost")
+
+
 class Reached(RuntimeError):
     """Reading reached for what it may not; the message says for what."""
 
@@ -45,7 +48,25 @@ class _Watch:
 
     seen: list[str] | None = None
     allowed: tuple[str, ...] = ()
+    is_offline = False
     installed = False
+
+
+def _install() -> None:
+    if not _Watch.installed:
+        sys.addaudithook(_audit)
+        _Watch.installed = True
+
+
+@contextmanager
+def offline() -> Iterator[None]:
+    """Refuse every connection and every look-up but those of this machine's own loopback address."""
+    _install()
+    before, _Watch.is_offline = _Watch.is_offline, True
+    try:
+        yield
+    finally:
+        _Watch.is_offline = before
 
 
 @contextmanager
@@ -55,9 +76,7 @@ def without_io(adapter: type) -> Iterator[list[str]]:
     Loading code is not reading: imports, and files of the adapter's own package and of installed libraries, are let
     through.
     """
-    if not _Watch.installed:
-        sys.addaudithook(_audit)
-        _Watch.installed = True
+    _install()
     home = getattr(sys.modules.get(adapter.__module__), "__file__", None)
     _Watch.allowed = (*_LIBRARIES, *([] if home is None else [str(Path(home).parent)]))
     seen: list[str] = []
@@ -69,6 +88,8 @@ def without_io(adapter: type) -> Iterator[list[str]]:
 
 
 def _audit(event: str, arguments: tuple[object, ...]) -> None:
+    if _Watch.is_offline and event in _OUTWARD:
+        _stay(event, arguments)
     seen = _Watch.seen
     if seen is None or not (event == "open" or event.startswith(_FORBIDDEN)):
         return
@@ -79,6 +100,24 @@ def _audit(event: str, arguments: tuple[object, ...]) -> None:
     what = f"{event}({', '.join(repr(one)[:80] for one in arguments[:2])})"
     seen.append(what)
     raise Reached(f"reading reached for {what}")
+
+
+_OUTWARD = {
+    "socket.connect": 1,
+    "socket.sendto": 1,
+    "socket.getaddrinfo": 0,
+    "socket.gethostbyname": 0,
+}
+"""Which argument of these events is the address."""
+
+
+def _stay(event: str, arguments: tuple[object, ...]) -> None:
+    address = arguments[_OUTWARD[event]]
+    # a path is an address of this machine
+    is_path = not isinstance(address, tuple) and event in ("socket.connect", "socket.sendto")
+    host = address[0] if isinstance(address, tuple) else address
+    if not is_path and host not in _LOOPBACK:
+        raise Reached(f"the network is blocked: {event} to {host!r}")
 
 
 def _is_import(frame: FrameType | None) -> bool:

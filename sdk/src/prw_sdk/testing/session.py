@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from prw_sdk.testing.bench import Bench
+from prw_sdk.testing.guard import offline
 from prw_sdk.testing.subject import NoSuchAdapter, find
 
 SUITE = Path(__file__).parent / "suite"
@@ -46,3 +48,10 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def bench(pytestconfig: pytest.Config) -> Bench:
     """The adapter under test with its fixtures."""
     return pytestconfig.stash[_BENCH]
+
+
+@pytest.fixture(autouse=True)
+def _offline() -> Iterator[None]:
+    """No check reaches beyond this machine."""
+    with offline():
+        yield
