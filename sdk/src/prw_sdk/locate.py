@@ -159,15 +159,20 @@ def _csv_cell(text: str, selector: Selector) -> str | None:
     row, _, column = selector.value.partition(",")
     if not row.strip().isdecimal() or int(row) < 1:
         return None
-    try:
-        lines = list(
-            islice(
-                csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter=_delimiter(text)), int(row)
-            )
-        )
-    except csv.Error:
-        return None
+    lines = list(islice(_csv_rows(text), int(row)))
     return _cell(lines, int(row) - 1, column.strip())
+
+
+def _csv_rows(text: str) -> Iterator[list[str]]:
+    """Every row; one that cannot be read counts, and has no cells, so that those behind it keep their numbers."""
+    reader = csv.reader(io.StringIO(text.lstrip("\ufeff")), delimiter=_delimiter(text))
+    while True:
+        try:
+            yield next(reader)
+        except csv.Error:
+            yield []
+        except StopIteration:
+            return
 
 
 def _cell(lines: list[list[str]], row: int, column: str) -> str | None:
@@ -196,17 +201,28 @@ _BAD_ESCAPE = re.compile(r'\\(?:([^"\\/bfnrtu])|(["\\/bfnrtu]))')
 
 
 def _json_pointer(text: str, selector: Selector) -> str | None:
+    start = _json_start(text, selector.value)
+    return None if start is None else _scalar(text, start)
+
+
+def json_span(text: str, pointer: str) -> tuple[int, int] | None:
+    """Where the value of a JSON Pointer stands in a text: from its first character to after its last one."""
+    start = _json_start(text, pointer)
+    return None if start is None else (start, _end(text, start))
+
+
+def _json_start(text: str, pointer: str) -> int | None:
     """Walk to the pointer's value through the text itself; of members with one name the last counts."""
-    if selector.value and not selector.value.startswith("/"):
+    if pointer and not pointer.startswith("/"):
         return None
     start = _skip(text, 0)
-    for token in selector.value.split("/")[1:]:
+    for token in pointer.split("/")[1:]:
         wanted = token.replace("~1", "/").replace("~0", "~")
         starts = [at for name, at in _members(text, start) if name == wanted]
         if not starts:
             return None
         start = starts[-1]
-    return _scalar(text, start)
+    return start
 
 
 def _skip(text: str, at: int) -> int:

@@ -24,7 +24,7 @@ _LEADING = b"\xef\xbb\xbf \t\r\n"
 
 
 def parts(served: Part) -> tuple[Part, ...]:
-    """The feed as text, and before it what was sent where that was a packed file; raises `FetchFailed`."""
+    """The feed as text, and what was sent where that was a packed file; raises `FetchFailed`."""
     if not served.body.startswith(_GZIP):
         return (described(replace(served, role=FEED)),)
     body = _unpacked(served)
@@ -37,7 +37,7 @@ def parts(served: Part) -> tuple[Part, ...]:
         charset_declared=None,
         charset_used=None,
     )
-    return (replace(served, role=PACKED), described(feed))
+    return (described(feed), replace(served, role=PACKED))
 
 
 def described(part: Part) -> Part:
@@ -63,8 +63,15 @@ def described(part: Part) -> Part:
 def stream(part: Part) -> TextIO:
     """The text of a part as `Part.text` gives it, a piece at a time; lines end at line feeds alone."""
     used = part.charset_used or "utf-8"
-    codec = used if is_charset(used) else "utf-8"
+    codec = _ordered(used if is_charset(used) else "utf-8", part.body)
     return io.TextIOWrapper(io.BytesIO(part.body), encoding=codec, errors="replace", newline="\n")
+
+
+def _ordered(codec: str, body: bytes) -> str:
+    """The codec with the order of its bytes, which the mark at their start tells; little-endian where there is none."""
+    if codec not in ("utf-16", "utf-32"):
+        return codec
+    return f"{codec}-be" if body.startswith((b"\xfe\xff", b"\x00\x00\xfe\xff")) else f"{codec}-le"
 
 
 def is_xml(part: Part) -> bool:

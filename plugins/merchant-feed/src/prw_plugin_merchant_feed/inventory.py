@@ -39,11 +39,6 @@ _STORED: Mapping[str, str] = {
     "currency": "offer:currency",
     "availability": "offer:availability",
     "seller": SELLER,
-    "seller_name": SELLER,
-    "merchant": SELLER,
-    "merchant_name": SELLER,
-    "shop_name": SELLER,
-    "store_name": SELLER,
     "channel.author.name": SELLER,
     "channel.title": SELLER,
 }
@@ -106,6 +101,7 @@ _LEFT_OUT: Mapping[tuple[str, ...], str] = {
         "how much of it there is and where, beside whether there is any"
     ),
     ("beyond the header",): "cells that stand under no column, whose row cannot be told apart",
+    ("broken row",): "a row that no reader of tables can read, as one with a stray line break",
     ("channel.publisher",): "the publisher, where the source's settings say that it is no seller",
     ("channel.*",): "more about the feed than who publishes it",
 }

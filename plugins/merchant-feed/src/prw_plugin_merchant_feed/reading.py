@@ -44,9 +44,10 @@ def records(capture: Capture, disposition: Dispositions) -> Iterator[Record]:
     Of items with one id and one seller the first counts.
     """
     channel, found = rows(capture)
+    at = capture.part(FEED).fetched_at
     seen: set[str] = set()
     for row in found:
-        record = _record(row, channel, capture.captured_at, disposition)
+        record = _record(row, channel, at, disposition)
         if record is not None and record.listing_key not in seen:
             seen.add(record.listing_key)
             yield record

@@ -15,23 +15,23 @@ from prw_sdk.take import Leaf
 DELIMITERS = ",;\t|"
 BEYOND = "beyond the header"
 
+BROKEN = "broken row"
+
 _HINT = "sep="
-
-
-class BrokenRow(ValueError):
-    """A row that cannot be told apart from what follows it; the message has its number."""
+_NO_ROW: tuple[int, list[str] | None] = (0, None)
 
 
 def rows(part: Part, names: Names) -> Iterator[tuple[Leaf, ...]]:
     """The leaves of each row, a row at a time; raises `NotARecord` where no column is the id.
 
     The delimiter is the one that the first line holds most of. Cells that a row lacks state nothing. A row with more
-    cells than the header has was cut at the wrong places, as by an entity's semicolon: of it only that is said.
+    cells than the header has was cut at the wrong places, as by an entity's semicolon: of it only that is said, as of
+    one that cannot be read at all.
     """
     lines = _lines(part)
-    number, header = next(lines, (1, []))
+    header = next(lines, _NO_ROW)[1] or []
     if header and header[0].strip().lower().startswith(_HINT):
-        number, header = next(lines, (2, []))
+        header = next(lines, _NO_ROW)[1] or []
     columns = [names.of(name) for name in header]
     if "id" not in columns:
         listed = ", ".join(name.strip() for name in header)[:200]
@@ -39,8 +39,10 @@ def rows(part: Part, names: Names) -> Iterator[tuple[Leaf, ...]]:
             f"no column is the id (there are: {listed}): say in `columns` which one is"
         )
     for number, cells in lines:
-        if len(cells) > len(columns):
-            yield (Leaf(BEYOND, Kind.TEXT, "", _cell(number, len(columns) + 1)),)
+        if cells is None or len(cells) > len(columns):
+            yield (
+                Leaf(BEYOND if cells else BROKEN, Kind.TEXT, "", _cell(number, len(columns) + 1)),
+            )
         elif any(cell.strip() for cell in cells):
             pairs = enumerate(zip(columns, cells, strict=False), start=1)
             yield tuple(
@@ -50,8 +52,11 @@ def rows(part: Part, names: Names) -> Iterator[tuple[Leaf, ...]]:
             )
 
 
-def _lines(part: Part) -> Iterator[tuple[int, list[str]]]:
-    """Every row with its number. The text is split at line feeds alone, so that numbers mean what RFC 7111 says."""
+def _lines(part: Part) -> Iterator[tuple[int, list[str] | None]]:
+    """Every row with its number, None for one that cannot be read.
+
+    The text is split at line feeds alone, so that numbers mean what RFC 7111 says.
+    """
     lines = stream(part)
     first = lines.readline().lstrip("\ufeff")
     reader = csv.reader(chain([first], lines), delimiter=max(DELIMITERS, key=first.count))
@@ -62,8 +67,8 @@ def _lines(part: Part) -> Iterator[tuple[int, list[str]]]:
             cells = next(reader)
         except StopIteration:
             return
-        except csv.Error as broken:
-            raise BrokenRow(f"row {number} of the feed cannot be read: {broken}") from broken
+        except csv.Error:
+            cells = None
         yield number, cells
 
 
