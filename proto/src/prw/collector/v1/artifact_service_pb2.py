@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from prw.options.v1 import options_pb2 as prw_dot_options_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'prw/collector/v1/artifact_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cprw/options/v1/options.proto\"\xd4\x01\n\x14\x44\x65\x63lareUploadRequest\x12.\n\tsource_id\x18\x01 \x01(\tB\x1b\xbaH\x18r\x16\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]*$\x12%\n\x06sha256\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{64}$\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12V\n\nmedia_type\x18\x04 \x01(\tBB\xbaH?r=\x10\x01\x18\x7f\x32\x37^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$\"\x8c\x01\n\x15\x44\x65\x63lareUploadResponse\x12\x11\n\tupload_id\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus\x12.\n\nexpires_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"`\n\x12PutArtifactRequest\x12\x1f\n\tupload_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01H\x00\x12\x1a\n\x05\x63hunk\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04\x64\x61ta\x12\x05\xbaH\x02\x08\x01\"W\n\x13PutArtifactResponse\x12\x0e\n\x06sha256\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus\"\x96\x01\n\x15StoreArtifactsRequest\x12<\n\x0b\x64\x65\x63laration\x18\x01 \x01(\x0b\x32%.prw.collector.v1.ArtifactDeclarationH\x00\x12\x30\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1f.prw.collector.v1.ArtifactChunkH\x00\x42\r\n\x04\x64\x61ta\x12\x05\xbaH\x02\x08\x01\"\xee\x01\n\x13\x41rtifactDeclaration\x12\x19\n\x08sequence\x18\x01 \x01(\x04\x42\x07\xbaH\x04\x32\x02 \x00\x12.\n\tsource_id\x18\x02 \x01(\tB\x1b\xbaH\x18r\x16\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]*$\x12%\n\x06sha256\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{64}$\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12V\n\nmedia_type\x18\x05 \x01(\tBB\xbaH?r=\x10\x01\x18\x7f\x32\x37^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$\"Q\n\rArtifactChunk\x12\x19\n\x08sequence\x18\x01 \x01(\x04\x42\x07\xbaH\x04\x32\x02 \x00\x12\x17\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@\x12\x0c\n\x04last\x18\x03 \x01(\x08\"\x8e\x01\n\x16StoreArtifactsResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus\x12\x30\n\x05\x65rror\x18\x03 \x01(\x0b\x32!.prw.collector.v1.ArtifactRefusal\"\xb4\x01\n\x0f\x41rtifactRefusal\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretryable\x18\x03 \x01(\x08\x12?\n\x07\x64\x65tails\x18\x04 \x03(\x0b\x32..prw.collector.v1.ArtifactRefusal.DetailsEntry\x1a.\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\x87\x01\n\x0e\x41rtifactStatus\x12\x1f\n\x1b\x41RTIFACT_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41RTIFACT_STATUS_PENDING\x10\x01\x12\x1a\n\x16\x41RTIFACT_STATUS_STORED\x10\x02\x12\x1b\n\x17\x41RTIFACT_STATUS_REFUSED\x10\x03\x32\xff\x02\n\x0f\x41rtifactService\x12w\n\rDeclareUpload\x12&.prw.collector.v1.DeclareUploadRequest\x1a\'.prw.collector.v1.DeclareUploadResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write\x12s\n\x0bPutArtifact\x12$.prw.collector.v1.PutArtifactRequest\x1a%.prw.collector.v1.PutArtifactResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write(\x01\x12~\n\x0eStoreArtifacts\x12\'.prw.collector.v1.StoreArtifactsRequest\x1a(.prw.collector.v1.StoreArtifactsResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write(\x01\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'prw/collector/v1/artifact_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cprw/options/v1/options.proto\"\xd4\x01\n\x14\x44\x65\x63lareUploadRequest\x12.\n\tsource_id\x18\x01 \x01(\tB\x1b\xbaH\x18r\x16\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]*$\x12%\n\x06sha256\x18\x02 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{64}$\x12\r\n\x05\x62ytes\x18\x03 \x01(\x04\x12V\n\nmedia_type\x18\x04 \x01(\tBB\xbaH?r=\x10\x01\x18\x7f\x32\x37^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$\"\x8c\x01\n\x15\x44\x65\x63lareUploadResponse\x12\x11\n\tupload_id\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus\x12.\n\nexpires_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"`\n\x12PutArtifactRequest\x12\x1f\n\tupload_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01H\x00\x12\x1a\n\x05\x63hunk\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@H\x00\x42\r\n\x04\x64\x61ta\x12\x05\xbaH\x02\x08\x01\"W\n\x13PutArtifactResponse\x12\x0e\n\x06sha256\x18\x01 \x01(\t\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus\"\x96\x01\n\x15StoreArtifactsRequest\x12<\n\x0b\x64\x65\x63laration\x18\x01 \x01(\x0b\x32%.prw.collector.v1.ArtifactDeclarationH\x00\x12\x30\n\x05\x63hunk\x18\x02 \x01(\x0b\x32\x1f.prw.collector.v1.ArtifactChunkH\x00\x42\r\n\x04\x64\x61ta\x12\x05\xbaH\x02\x08\x01\"\xf8\x01\n\x13\x41rtifactDeclaration\x12#\n\x08sequence\x18\x01 \x01(\x04\x42\x11\xbaH\x0e\x32\x0c\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f \x00\x12.\n\tsource_id\x18\x02 \x01(\tB\x1b\xbaH\x18r\x16\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]*$\x12%\n\x06sha256\x18\x03 \x01(\tB\x15\xbaH\x12r\x10\x32\x0e^[0-9a-f]{64}$\x12\r\n\x05\x62ytes\x18\x04 \x01(\x04\x12V\n\nmedia_type\x18\x05 \x01(\tBB\xbaH?r=\x10\x01\x18\x7f\x32\x37^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$\"[\n\rArtifactChunk\x12#\n\x08sequence\x18\x01 \x01(\x04\x42\x11\xbaH\x0e\x32\x0c\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f \x00\x12\x17\n\x04\x64\x61ta\x18\x02 \x01(\x0c\x42\t\xbaH\x06z\x04\x18\x80\x80@\x12\x0c\n\x04last\x18\x03 \x01(\x08\"\x8e\x01\n\x16StoreArtifactsResponse\x12\x10\n\x08sequence\x18\x01 \x01(\x04\x12\x30\n\x06status\x18\x02 \x01(\x0e\x32 .prw.collector.v1.ArtifactStatus\x12\x30\n\x05\x65rror\x18\x03 \x01(\x0b\x32!.prw.collector.v1.ArtifactRefusal\"\xb4\x01\n\x0f\x41rtifactRefusal\x12\x0c\n\x04\x63ode\x18\x01 \x01(\t\x12\x0f\n\x07message\x18\x02 \x01(\t\x12\x11\n\tretryable\x18\x03 \x01(\x08\x12?\n\x07\x64\x65tails\x18\x04 \x03(\x0b\x32..prw.collector.v1.ArtifactRefusal.DetailsEntry\x1a.\n\x0c\x44\x65tailsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\x87\x01\n\x0e\x41rtifactStatus\x12\x1f\n\x1b\x41RTIFACT_STATUS_UNSPECIFIED\x10\x00\x12\x1b\n\x17\x41RTIFACT_STATUS_PENDING\x10\x01\x12\x1a\n\x16\x41RTIFACT_STATUS_STORED\x10\x02\x12\x1b\n\x17\x41RTIFACT_STATUS_REFUSED\x10\x03\x32\xff\x02\n\x0f\x41rtifactService\x12w\n\rDeclareUpload\x12&.prw.collector.v1.DeclareUploadRequest\x1a\'.prw.collector.v1.DeclareUploadResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write\x12s\n\x0bPutArtifact\x12$.prw.collector.v1.PutArtifactRequest\x1a%.prw.collector.v1.PutArtifactResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write(\x01\x12~\n\x0eStoreArtifacts\x12\'.prw.collector.v1.StoreArtifactsRequest\x1a(.prw.collector.v1.StoreArtifactsResponse\"\x15\xa2\xbb\x18\x11\n\x0f\x61rtifacts:write(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,7 +49,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STOREARTIFACTSREQUEST'].oneofs_by_name['data']._loaded_options = None
   _globals['_STOREARTIFACTSREQUEST'].oneofs_by_name['data']._serialized_options = b'\272H\002\010\001'
   _globals['_ARTIFACTDECLARATION'].fields_by_name['sequence']._loaded_options = None
-  _globals['_ARTIFACTDECLARATION'].fields_by_name['sequence']._serialized_options = b'\272H\0042\002 \000'
+  _globals['_ARTIFACTDECLARATION'].fields_by_name['sequence']._serialized_options = b'\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000'
   _globals['_ARTIFACTDECLARATION'].fields_by_name['source_id']._loaded_options = None
   _globals['_ARTIFACTDECLARATION'].fields_by_name['source_id']._serialized_options = b'\272H\030r\026\030\200\0012\021^[A-Za-z0-9_.-]*$'
   _globals['_ARTIFACTDECLARATION'].fields_by_name['sha256']._loaded_options = None
@@ -57,7 +57,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ARTIFACTDECLARATION'].fields_by_name['media_type']._loaded_options = None
   _globals['_ARTIFACTDECLARATION'].fields_by_name['media_type']._serialized_options = b'\272H?r=\020\001\030\17727^[a-z0-9][a-z0-9!#$&^_.+-]*/[a-z0-9][a-z0-9!#$&^_.+-]*$'
   _globals['_ARTIFACTCHUNK'].fields_by_name['sequence']._loaded_options = None
-  _globals['_ARTIFACTCHUNK'].fields_by_name['sequence']._serialized_options = b'\272H\0042\002 \000'
+  _globals['_ARTIFACTCHUNK'].fields_by_name['sequence']._serialized_options = b'\272H\0162\014\030\377\377\377\377\377\377\377\377\177 \000'
   _globals['_ARTIFACTCHUNK'].fields_by_name['data']._loaded_options = None
   _globals['_ARTIFACTCHUNK'].fields_by_name['data']._serialized_options = b'\272H\006z\004\030\200\200@'
   _globals['_ARTIFACTREFUSAL_DETAILSENTRY']._loaded_options = None
@@ -68,8 +68,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ARTIFACTSERVICE'].methods_by_name['PutArtifact']._serialized_options = b'\242\273\030\021\n\017artifacts:write'
   _globals['_ARTIFACTSERVICE'].methods_by_name['StoreArtifacts']._loaded_options = None
   _globals['_ARTIFACTSERVICE'].methods_by_name['StoreArtifacts']._serialized_options = b'\242\273\030\021\n\017artifacts:write'
-  _globals['_ARTIFACTSTATUS']._serialized_start=1504
-  _globals['_ARTIFACTSTATUS']._serialized_end=1639
+  _globals['_ARTIFACTSTATUS']._serialized_start=1524
+  _globals['_ARTIFACTSTATUS']._serialized_end=1659
   _globals['_DECLAREUPLOADREQUEST']._serialized_start=154
   _globals['_DECLAREUPLOADREQUEST']._serialized_end=366
   _globals['_DECLAREUPLOADRESPONSE']._serialized_start=369
@@ -81,15 +81,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STOREARTIFACTSREQUEST']._serialized_start=699
   _globals['_STOREARTIFACTSREQUEST']._serialized_end=849
   _globals['_ARTIFACTDECLARATION']._serialized_start=852
-  _globals['_ARTIFACTDECLARATION']._serialized_end=1090
-  _globals['_ARTIFACTCHUNK']._serialized_start=1092
-  _globals['_ARTIFACTCHUNK']._serialized_end=1173
-  _globals['_STOREARTIFACTSRESPONSE']._serialized_start=1176
-  _globals['_STOREARTIFACTSRESPONSE']._serialized_end=1318
-  _globals['_ARTIFACTREFUSAL']._serialized_start=1321
-  _globals['_ARTIFACTREFUSAL']._serialized_end=1501
-  _globals['_ARTIFACTREFUSAL_DETAILSENTRY']._serialized_start=1455
-  _globals['_ARTIFACTREFUSAL_DETAILSENTRY']._serialized_end=1501
-  _globals['_ARTIFACTSERVICE']._serialized_start=1642
-  _globals['_ARTIFACTSERVICE']._serialized_end=2025
+  _globals['_ARTIFACTDECLARATION']._serialized_end=1100
+  _globals['_ARTIFACTCHUNK']._serialized_start=1102
+  _globals['_ARTIFACTCHUNK']._serialized_end=1193
+  _globals['_STOREARTIFACTSRESPONSE']._serialized_start=1196
+  _globals['_STOREARTIFACTSRESPONSE']._serialized_end=1338
+  _globals['_ARTIFACTREFUSAL']._serialized_start=1341
+  _globals['_ARTIFACTREFUSAL']._serialized_end=1521
+  _globals['_ARTIFACTREFUSAL_DETAILSENTRY']._serialized_start=1475
+  _globals['_ARTIFACTREFUSAL_DETAILSENTRY']._serialized_end=1521
+  _globals['_ARTIFACTSERVICE']._serialized_start=1662
+  _globals['_ARTIFACTSERVICE']._serialized_end=2045
 # @@protoc_insertion_point(module_scope)

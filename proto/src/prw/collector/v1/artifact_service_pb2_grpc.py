@@ -76,10 +76,13 @@ class ArtifactServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def StoreArtifacts(self, request_iterator, context):
-        """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for WANTED, send the chunks. Artifacts
-        may be declared ahead; chunks of an artifact follow its WANTED, and those of different artifacts never mix. Answers
-        come in the order of the declarations. A refused artifact ends nothing else; a fault of the caller ends the stream.
-        CREDENTIAL_REVOKED, VALIDATION_FAILED, STORAGE_UNAVAILABLE. An idle stream is closed after 120 s.
+        """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for PENDING, send the chunks. Artifacts
+        may be declared ahead, at most 1000 of them await bytes; chunks of different artifacts never mix. The first answers
+        come in the order of the declarations, the answers to bytes in the order in which they were sent. A refused
+        artifact ends nothing else: ATTRIBUTION_DENIED, SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE,
+        DIGEST_MISMATCH, IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE. A fault of the caller ends the stream with
+        VALIDATION_FAILED, and a revoked caller's with CREDENTIAL_REVOKED; UNAVAILABLE where nothing came for 120 s or the
+        server ends: open another.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

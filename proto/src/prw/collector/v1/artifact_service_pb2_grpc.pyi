@@ -28,10 +28,13 @@ class ArtifactServiceStub:
     IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE.
     """
     StoreArtifacts: _aio.StreamStreamMultiCallable[_artifact_service_pb2.StoreArtifactsRequest, _artifact_service_pb2.StoreArtifactsResponse]
-    """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for WANTED, send the chunks. Artifacts
-    may be declared ahead; chunks of an artifact follow its WANTED, and those of different artifacts never mix. Answers
-    come in the order of the declarations. A refused artifact ends nothing else; a fault of the caller ends the stream.
-    CREDENTIAL_REVOKED, VALIDATION_FAILED, STORAGE_UNAVAILABLE. An idle stream is closed after 120 s.
+    """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for PENDING, send the chunks. Artifacts
+    may be declared ahead, at most 1000 of them await bytes; chunks of different artifacts never mix. The first answers
+    come in the order of the declarations, the answers to bytes in the order in which they were sent. A refused
+    artifact ends nothing else: ATTRIBUTION_DENIED, SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE,
+    DIGEST_MISMATCH, IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE. A fault of the caller ends the stream with
+    VALIDATION_FAILED, and a revoked caller's with CREDENTIAL_REVOKED; UNAVAILABLE where nothing came for 120 s or the
+    server ends: open another.
     """
 
 class ArtifactServiceServicer(metaclass=_abc_1.ABCMeta):
@@ -66,10 +69,13 @@ class ArtifactServiceServicer(metaclass=_abc_1.ABCMeta):
         request_iterator: _abc.AsyncIterator[_artifact_service_pb2.StoreArtifactsRequest],
         context: _aio.ServicerContext[_abc.AsyncIterator[_artifact_service_pb2.StoreArtifactsRequest], _abc.AsyncIterator[_artifact_service_pb2.StoreArtifactsResponse]],
     ) -> _abc.AsyncIterator[_artifact_service_pb2.StoreArtifactsResponse]:
-        """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for WANTED, send the chunks. Artifacts
-        may be declared ahead; chunks of an artifact follow its WANTED, and those of different artifacts never mix. Answers
-        come in the order of the declarations. A refused artifact ends nothing else; a fault of the caller ends the stream.
-        CREDENTIAL_REVOKED, VALIDATION_FAILED, STORAGE_UNAVAILABLE. An idle stream is closed after 120 s.
+        """StoreArtifacts stores many artifacts over one two-way stream: declare, wait for PENDING, send the chunks. Artifacts
+        may be declared ahead, at most 1000 of them await bytes; chunks of different artifacts never mix. The first answers
+        come in the order of the declarations, the answers to bytes in the order in which they were sent. A refused
+        artifact ends nothing else: ATTRIBUTION_DENIED, SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, ARTIFACT_TOO_LARGE,
+        DIGEST_MISMATCH, IMMUTABLE_METADATA_CONFLICT, STORAGE_UNAVAILABLE. A fault of the caller ends the stream with
+        VALIDATION_FAILED, and a revoked caller's with CREDENTIAL_REVOKED; UNAVAILABLE where nothing came for 120 s or the
+        server ends: open another.
         """
 
 def add_ArtifactServiceServicer_to_server(servicer: ArtifactServiceServicer, server: _aio.Server) -> None: ...

@@ -27,7 +27,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from prw.options.v1 import options_pb2 as prw_dot_options_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)prw/collector/v1/checkpoint_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cprw/options/v1/options.proto\"\x91\x01\n\rCheckpointKey\x12\x30\n\tsource_id\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x10\x01\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]+$\x12\x31\n\x07\x61\x64\x61pter\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x10\x01\x18@2\x15^[a-z0-9][a-z0-9_-]*$\x12\x1b\n\tpartition\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\"\xdb\x01\n\nCheckpoint\x12\x34\n\x03key\x18\x01 \x01(\x0b\x32\x1f.prw.collector.v1.CheckpointKeyB\x06\xbaH\x03\xc8\x01\x01\x12\x10\n\x08revision\x18\x02 \x01(\x04\x12\x18\n\x05state\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04\x12;\n\x08\x64\x65\x66\x65rred\x18\x04 \x03(\x0b\x32\x1e.prw.collector.v1.DeferredItemB\t\xbaH\x06\x92\x01\x03\x10\x90N\x12.\n\nupdated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xfd\x01\n\x0c\x44\x65\x66\x65rredItem\x12$\n\x10native_record_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10\x12\x17\n\x03url\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80 \x12>\n\x07outcome\x18\x03 \x01(\x0e\x32!.prw.collector.v1.DeferredOutcomeB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x15\n\x04\x63ode\x18\x04 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x17\n\x05\x65rror\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xe8\x07\x12\x10\n\x08\x61ttempts\x18\x06 \x01(\r\x12,\n\x08retry_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"L\n\x14GetCheckpointRequest\x12\x34\n\x03key\x18\x01 \x01(\x0b\x32\x1f.prw.collector.v1.CheckpointKeyB\x06\xbaH\x03\xc8\x01\x01\"I\n\x15GetCheckpointResponse\x12\x30\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1c.prw.collector.v1.Checkpoint\"\xc4\x01\n\x18\x41\x64vanceCheckpointRequest\x12\x34\n\x03key\x18\x01 \x01(\x0b\x32\x1f.prw.collector.v1.CheckpointKeyB\x06\xbaH\x03\xc8\x01\x01\x12\x19\n\x11\x65xpected_revision\x18\x02 \x01(\x04\x12\x1a\n\x05state\x18\x03 \x01(\tB\x0b\xbaH\x08r\x06\x10\x02(\x80\x80\x04\x12;\n\x08\x64\x65\x66\x65rred\x18\x04 \x03(\x0b\x32\x1e.prw.collector.v1.DeferredItemB\t\xbaH\x06\x92\x01\x03\x10\x90N\"M\n\x19\x41\x64vanceCheckpointResponse\x12\x30\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1c.prw.collector.v1.Checkpoint*o\n\x0f\x44\x65\x66\x65rredOutcome\x12 \n\x1c\x44\x45\x46\x45RRED_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x46\x45RRED_OUTCOME_RETRY_AT\x10\x01\x12\x1b\n\x17\x44\x45\x46\x45RRED_OUTCOME_POISON\x10\x02\x32\x96\x02\n\x11\x43heckpointService\x12y\n\rGetCheckpoint\x12&.prw.collector.v1.GetCheckpointRequest\x1a\'.prw.collector.v1.GetCheckpointResponse\"\x17\xa2\xbb\x18\x13\n\x11\x63heckpoints:write\x12\x85\x01\n\x11\x41\x64vanceCheckpoint\x12*.prw.collector.v1.AdvanceCheckpointRequest\x1a+.prw.collector.v1.AdvanceCheckpointResponse\"\x17\xa2\xbb\x18\x13\n\x11\x63heckpoints:writeb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)prw/collector/v1/checkpoint_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1cprw/options/v1/options.proto\"\x91\x01\n\rCheckpointKey\x12\x30\n\tsource_id\x18\x01 \x01(\tB\x1d\xbaH\x1ar\x18\x10\x01\x18\x80\x01\x32\x11^[A-Za-z0-9_.-]+$\x12\x31\n\x07\x61\x64\x61pter\x18\x02 \x01(\tB \xbaH\x1dr\x1b\x10\x01\x18@2\x15^[a-z0-9][a-z0-9_-]*$\x12\x1b\n\tpartition\x18\x03 \x01(\tB\x08\xbaH\x05r\x03\x18\x80\x02\"\xdb\x01\n\nCheckpoint\x12\x34\n\x03key\x18\x01 \x01(\x0b\x32\x1f.prw.collector.v1.CheckpointKeyB\x06\xbaH\x03\xc8\x01\x01\x12\x10\n\x08revision\x18\x02 \x01(\x04\x12\x18\n\x05state\x18\x03 \x01(\tB\t\xbaH\x06r\x04(\x80\x80\x04\x12;\n\x08\x64\x65\x66\x65rred\x18\x04 \x03(\x0b\x32\x1e.prw.collector.v1.DeferredItemB\t\xbaH\x06\x92\x01\x03\x10\x90N\x12.\n\nupdated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x8a\x02\n\x0c\x44\x65\x66\x65rredItem\x12$\n\x10native_record_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x10\x12\x17\n\x03url\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80 \x12>\n\x07outcome\x18\x03 \x01(\x0e\x32!.prw.collector.v1.DeferredOutcomeB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12\x15\n\x04\x63ode\x18\x04 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x17\n\x05\x65rror\x18\x05 \x01(\tB\x08\xbaH\x05r\x03\x18\xe8\x07\x12\x1d\n\x08\x61ttempts\x18\x06 \x01(\rB\x0b\xbaH\x08*\x06\x18\xff\xff\xff\xff\x07\x12,\n\x08retry_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"L\n\x14GetCheckpointRequest\x12\x34\n\x03key\x18\x01 \x01(\x0b\x32\x1f.prw.collector.v1.CheckpointKeyB\x06\xbaH\x03\xc8\x01\x01\"I\n\x15GetCheckpointResponse\x12\x30\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1c.prw.collector.v1.Checkpoint\"\xd5\x01\n\x18\x41\x64vanceCheckpointRequest\x12\x34\n\x03key\x18\x01 \x01(\x0b\x32\x1f.prw.collector.v1.CheckpointKeyB\x06\xbaH\x03\xc8\x01\x01\x12*\n\x11\x65xpected_revision\x18\x02 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1a\n\x05state\x18\x03 \x01(\tB\x0b\xbaH\x08r\x06\x10\x02(\x80\x80\x04\x12;\n\x08\x64\x65\x66\x65rred\x18\x04 \x03(\x0b\x32\x1e.prw.collector.v1.DeferredItemB\t\xbaH\x06\x92\x01\x03\x10\x90N\"M\n\x19\x41\x64vanceCheckpointResponse\x12\x30\n\ncheckpoint\x18\x01 \x01(\x0b\x32\x1c.prw.collector.v1.Checkpoint*o\n\x0f\x44\x65\x66\x65rredOutcome\x12 \n\x1c\x44\x45\x46\x45RRED_OUTCOME_UNSPECIFIED\x10\x00\x12\x1d\n\x19\x44\x45\x46\x45RRED_OUTCOME_RETRY_AT\x10\x01\x12\x1b\n\x17\x44\x45\x46\x45RRED_OUTCOME_POISON\x10\x02\x32\x96\x02\n\x11\x43heckpointService\x12y\n\rGetCheckpoint\x12&.prw.collector.v1.GetCheckpointRequest\x1a\'.prw.collector.v1.GetCheckpointResponse\"\x17\xa2\xbb\x18\x13\n\x11\x63heckpoints:write\x12\x85\x01\n\x11\x41\x64vanceCheckpoint\x12*.prw.collector.v1.AdvanceCheckpointRequest\x1a+.prw.collector.v1.AdvanceCheckpointResponse\"\x17\xa2\xbb\x18\x13\n\x11\x63heckpoints:writeb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -56,10 +56,14 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DEFERREDITEM'].fields_by_name['code']._serialized_options = b'\272H\004r\002\030@'
   _globals['_DEFERREDITEM'].fields_by_name['error']._loaded_options = None
   _globals['_DEFERREDITEM'].fields_by_name['error']._serialized_options = b'\272H\005r\003\030\350\007'
+  _globals['_DEFERREDITEM'].fields_by_name['attempts']._loaded_options = None
+  _globals['_DEFERREDITEM'].fields_by_name['attempts']._serialized_options = b'\272H\010*\006\030\377\377\377\377\007'
   _globals['_GETCHECKPOINTREQUEST'].fields_by_name['key']._loaded_options = None
   _globals['_GETCHECKPOINTREQUEST'].fields_by_name['key']._serialized_options = b'\272H\003\310\001\001'
   _globals['_ADVANCECHECKPOINTREQUEST'].fields_by_name['key']._loaded_options = None
   _globals['_ADVANCECHECKPOINTREQUEST'].fields_by_name['key']._serialized_options = b'\272H\003\310\001\001'
+  _globals['_ADVANCECHECKPOINTREQUEST'].fields_by_name['expected_revision']._loaded_options = None
+  _globals['_ADVANCECHECKPOINTREQUEST'].fields_by_name['expected_revision']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
   _globals['_ADVANCECHECKPOINTREQUEST'].fields_by_name['state']._loaded_options = None
   _globals['_ADVANCECHECKPOINTREQUEST'].fields_by_name['state']._serialized_options = b'\272H\010r\006\020\002(\200\200\004'
   _globals['_ADVANCECHECKPOINTREQUEST'].fields_by_name['deferred']._loaded_options = None
@@ -68,22 +72,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CHECKPOINTSERVICE'].methods_by_name['GetCheckpoint']._serialized_options = b'\242\273\030\023\n\021checkpoints:write'
   _globals['_CHECKPOINTSERVICE'].methods_by_name['AdvanceCheckpoint']._loaded_options = None
   _globals['_CHECKPOINTSERVICE'].methods_by_name['AdvanceCheckpoint']._serialized_options = b'\242\273\030\023\n\021checkpoints:write'
-  _globals['_DEFERREDOUTCOME']._serialized_start=1212
-  _globals['_DEFERREDOUTCOME']._serialized_end=1323
+  _globals['_DEFERREDOUTCOME']._serialized_start=1242
+  _globals['_DEFERREDOUTCOME']._serialized_end=1353
   _globals['_CHECKPOINTKEY']._serialized_start=156
   _globals['_CHECKPOINTKEY']._serialized_end=301
   _globals['_CHECKPOINT']._serialized_start=304
   _globals['_CHECKPOINT']._serialized_end=523
   _globals['_DEFERREDITEM']._serialized_start=526
-  _globals['_DEFERREDITEM']._serialized_end=779
-  _globals['_GETCHECKPOINTREQUEST']._serialized_start=781
-  _globals['_GETCHECKPOINTREQUEST']._serialized_end=857
-  _globals['_GETCHECKPOINTRESPONSE']._serialized_start=859
-  _globals['_GETCHECKPOINTRESPONSE']._serialized_end=932
-  _globals['_ADVANCECHECKPOINTREQUEST']._serialized_start=935
-  _globals['_ADVANCECHECKPOINTREQUEST']._serialized_end=1131
-  _globals['_ADVANCECHECKPOINTRESPONSE']._serialized_start=1133
-  _globals['_ADVANCECHECKPOINTRESPONSE']._serialized_end=1210
-  _globals['_CHECKPOINTSERVICE']._serialized_start=1326
-  _globals['_CHECKPOINTSERVICE']._serialized_end=1604
+  _globals['_DEFERREDITEM']._serialized_end=792
+  _globals['_GETCHECKPOINTREQUEST']._serialized_start=794
+  _globals['_GETCHECKPOINTREQUEST']._serialized_end=870
+  _globals['_GETCHECKPOINTRESPONSE']._serialized_start=872
+  _globals['_GETCHECKPOINTRESPONSE']._serialized_end=945
+  _globals['_ADVANCECHECKPOINTREQUEST']._serialized_start=948
+  _globals['_ADVANCECHECKPOINTREQUEST']._serialized_end=1161
+  _globals['_ADVANCECHECKPOINTRESPONSE']._serialized_start=1163
+  _globals['_ADVANCECHECKPOINTRESPONSE']._serialized_end=1240
+  _globals['_CHECKPOINTSERVICE']._serialized_start=1356
+  _globals['_CHECKPOINTSERVICE']._serialized_end=1634
 # @@protoc_insertion_point(module_scope)

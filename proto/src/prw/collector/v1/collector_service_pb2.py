@@ -29,7 +29,7 @@ from prw.collector.v1 import evidence_pb2 as prw_dot_collector_dot_v1_dot_eviden
 from prw.options.v1 import options_pb2 as prw_dot_options_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(prw/collector/v1/collector_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fprw/collector/v1/evidence.proto\x1a\x1cprw/options/v1/options.proto\"\xf3\x02\n\x0fRegisterRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1f\n\x0binstance_id\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x18\n\x07version\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x18\n\x07runtime\x18\x04 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12=\n\x0cruntime_kind\x18\x05 \x01(\x0e\x32\x1d.prw.collector.v1.RuntimeKindB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x32\n\x10\x65xecution_region\x18\x06 \x01(\x0b\x32\x18.prw.collector.v1.Region\x12(\n\x06\x65gress\x18\x07 \x01(\x0b\x32\x18.prw.collector.v1.Egress\x12\'\n\x07targets\x18\x08 \x03(\tB\x16\xbaH\x13\x92\x01\x10\x08\x01\x10\xe8\x07\x18\x01\"\x07r\x05\x10\x01\x18\x80\x01\x12&\n\x0c\x63\x61pabilities\x18\t \x03(\tB\x10\xbaH\r\x92\x01\n\x10@\"\x06r\x04\x10\x01\x18@\"\x91\x01\n\x10RegisterResponse\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12(\n\x05lease\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\ttenant_id\x18\x03 \x01(\t\x12\x12\n\ncatalog_id\x18\x04 \x01(\t\x12\x17\n\x0fgranted_sources\x18\x05 \x03(\t\"\xb8\x01\n\x10HeartbeatRequest\x12\x1f\n\x0binstance_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12.\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01\x12(\n\x03run\x18\x03 \x01(\x0b\x32\x1b.prw.collector.v1.RunReport\x12)\n\x0breceipt_ids\x18\x04 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xf4\x03\x18\x01\"\x07r\x05\x10\x01\x18\x80\x01\"\xb4\x02\n\tRunReport\x12\x36\n\nstarted_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01\x12\x34\n\x08\x65nded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01\x12\x39\n\x07outcome\x18\x03 \x01(\x0e\x32\x1c.prw.collector.v1.RunOutcomeB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12)\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x1a.prw.collector.v1.RunError\x12\x1a\n\x12\x63\x61ptures_submitted\x18\x05 \x01(\x04\x12\x37\n\x07sources\x18\x06 \x03(\x0b\x32\x1b.prw.collector.v1.SourceRunB\t\xbaH\x06\x92\x01\x03\x10\xe8\x07\"I\n\x08RunError\x12*\n\x04\x63ode\x18\x01 \x01(\tB\x1c\xbaH\x19r\x17\x10\x01\x18@2\x11^[A-Z][A-Z0-9_]*$\x12\x11\n\tretryable\x18\x02 \x01(\x08\"\xa8\x01\n\tSourceRun\x12\x1d\n\tsource_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x0f\n\x07planned\x18\x02 \x01(\x04\x12\x0c\n\x04kept\x18\x03 \x01(\x04\x12\x11\n\tsubmitted\x18\x04 \x01(\x04\x12\x0f\n\x07put_off\x18\x05 \x01(\x04\x12\x0e\n\x06poison\x18\x06 \x01(\x04\x12)\n\x05\x65rror\x18\x07 \x01(\x0b\x32\x1a.prw.collector.v1.RunError\"\xdb\x01\n\x11HeartbeatResponse\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x1c\n\x14\x63onsecutive_failures\x18\x02 \x01(\r\x12\x30\n\x0clast_success\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x10lease_expires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x08receipts\x18\x05 \x03(\x0b\x32\x19.prw.collector.v1.Receipt*f\n\x0bRuntimeKind\x12\x1c\n\x18RUNTIME_KIND_UNSPECIFIED\x10\x00\x12\x1d\n\x19RUNTIME_KIND_LONG_RUNNING\x10\x01\x12\x1a\n\x16RUNTIME_KIND_SCHEDULED\x10\x02*u\n\nRunOutcome\x12\x1b\n\x17RUN_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15RUN_OUTCOME_SUCCEEDED\x10\x01\x12\x17\n\x13RUN_OUTCOME_PARTIAL\x10\x02\x12\x16\n\x12RUN_OUTCOME_FAILED\x10\x03\x32\xec\x01\n\x10\x43ollectorService\x12i\n\x08Register\x12!.prw.collector.v1.RegisterRequest\x1a\".prw.collector.v1.RegisterResponse\"\x16\xa2\xbb\x18\x12\n\x10workers:register\x12m\n\tHeartbeat\x12\".prw.collector.v1.HeartbeatRequest\x1a#.prw.collector.v1.HeartbeatResponse\"\x17\xa2\xbb\x18\x13\n\x11workers:heartbeatb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n(prw/collector/v1/collector_service.proto\x12\x10prw.collector.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1fprw/collector/v1/evidence.proto\x1a\x1cprw/options/v1/options.proto\"\xf3\x02\n\x0fRegisterRequest\x12\x1d\n\tworker_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1f\n\x0binstance_id\x18\x02 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x18\n\x07version\x18\x03 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x18\n\x07runtime\x18\x04 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12=\n\x0cruntime_kind\x18\x05 \x01(\x0e\x32\x1d.prw.collector.v1.RuntimeKindB\x08\xbaH\x05\x82\x01\x02\x10\x01\x12\x32\n\x10\x65xecution_region\x18\x06 \x01(\x0b\x32\x18.prw.collector.v1.Region\x12(\n\x06\x65gress\x18\x07 \x01(\x0b\x32\x18.prw.collector.v1.Egress\x12\'\n\x07targets\x18\x08 \x03(\tB\x16\xbaH\x13\x92\x01\x10\x08\x01\x10\xe8\x07\x18\x01\"\x07r\x05\x10\x01\x18\x80\x01\x12&\n\x0c\x63\x61pabilities\x18\t \x03(\tB\x10\xbaH\r\x92\x01\n\x10@\"\x06r\x04\x10\x01\x18@\"\x91\x01\n\x10RegisterResponse\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12(\n\x05lease\x18\x02 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x11\n\ttenant_id\x18\x03 \x01(\t\x12\x12\n\ncatalog_id\x18\x04 \x01(\t\x12\x17\n\x0fgranted_sources\x18\x05 \x03(\t\"\xb8\x01\n\x10HeartbeatRequest\x12\x1f\n\x0binstance_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12.\n\x02\x61t\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01\x12(\n\x03run\x18\x03 \x01(\x0b\x32\x1b.prw.collector.v1.RunReport\x12)\n\x0breceipt_ids\x18\x04 \x03(\tB\x14\xbaH\x11\x92\x01\x0e\x10\xf4\x03\x18\x01\"\x07r\x05\x10\x01\x18\x80\x01\"\xc5\x02\n\tRunReport\x12\x36\n\nstarted_at\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01\x12\x34\n\x08\x65nded_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xbaH\x03\xc8\x01\x01\x12\x39\n\x07outcome\x18\x03 \x01(\x0e\x32\x1c.prw.collector.v1.RunOutcomeB\n\xbaH\x07\x82\x01\x04\x10\x01 \x00\x12)\n\x05\x65rror\x18\x04 \x01(\x0b\x32\x1a.prw.collector.v1.RunError\x12+\n\x12\x63\x61ptures_submitted\x18\x05 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x37\n\x07sources\x18\x06 \x03(\x0b\x32\x1b.prw.collector.v1.SourceRunB\t\xbaH\x06\x92\x01\x03\x10\xe8\x07\"I\n\x08RunError\x12*\n\x04\x63ode\x18\x01 \x01(\tB\x1c\xbaH\x19r\x17\x10\x01\x18@2\x11^[A-Z][A-Z0-9_]*$\x12\x11\n\tretryable\x18\x02 \x01(\x08\"\xfd\x01\n\tSourceRun\x12\x1d\n\tsource_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12 \n\x07planned\x18\x02 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1d\n\x04kept\x18\x03 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\"\n\tsubmitted\x18\x04 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12 \n\x07put_off\x18\x05 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12\x1f\n\x06poison\x18\x06 \x01(\x04\x42\x0f\xbaH\x0c\x32\n\x18\xff\xff\xff\xff\xff\xff\xff\xff\x7f\x12)\n\x05\x65rror\x18\x07 \x01(\x0b\x32\x1a.prw.collector.v1.RunError\"\xdb\x01\n\x11HeartbeatResponse\x12\x13\n\x0binstance_id\x18\x01 \x01(\t\x12\x1c\n\x14\x63onsecutive_failures\x18\x02 \x01(\r\x12\x30\n\x0clast_success\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x34\n\x10lease_expires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12+\n\x08receipts\x18\x05 \x03(\x0b\x32\x19.prw.collector.v1.Receipt*f\n\x0bRuntimeKind\x12\x1c\n\x18RUNTIME_KIND_UNSPECIFIED\x10\x00\x12\x1d\n\x19RUNTIME_KIND_LONG_RUNNING\x10\x01\x12\x1a\n\x16RUNTIME_KIND_SCHEDULED\x10\x02*u\n\nRunOutcome\x12\x1b\n\x17RUN_OUTCOME_UNSPECIFIED\x10\x00\x12\x19\n\x15RUN_OUTCOME_SUCCEEDED\x10\x01\x12\x17\n\x13RUN_OUTCOME_PARTIAL\x10\x02\x12\x16\n\x12RUN_OUTCOME_FAILED\x10\x03\x32\xec\x01\n\x10\x43ollectorService\x12i\n\x08Register\x12!.prw.collector.v1.RegisterRequest\x1a\".prw.collector.v1.RegisterResponse\"\x16\xa2\xbb\x18\x12\n\x10workers:register\x12m\n\tHeartbeat\x12\".prw.collector.v1.HeartbeatRequest\x1a#.prw.collector.v1.HeartbeatResponse\"\x17\xa2\xbb\x18\x13\n\x11workers:heartbeatb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -62,20 +62,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_RUNREPORT'].fields_by_name['ended_at']._serialized_options = b'\272H\003\310\001\001'
   _globals['_RUNREPORT'].fields_by_name['outcome']._loaded_options = None
   _globals['_RUNREPORT'].fields_by_name['outcome']._serialized_options = b'\272H\007\202\001\004\020\001 \000'
+  _globals['_RUNREPORT'].fields_by_name['captures_submitted']._loaded_options = None
+  _globals['_RUNREPORT'].fields_by_name['captures_submitted']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
   _globals['_RUNREPORT'].fields_by_name['sources']._loaded_options = None
   _globals['_RUNREPORT'].fields_by_name['sources']._serialized_options = b'\272H\006\222\001\003\020\350\007'
   _globals['_RUNERROR'].fields_by_name['code']._loaded_options = None
   _globals['_RUNERROR'].fields_by_name['code']._serialized_options = b'\272H\031r\027\020\001\030@2\021^[A-Z][A-Z0-9_]*$'
   _globals['_SOURCERUN'].fields_by_name['source_id']._loaded_options = None
   _globals['_SOURCERUN'].fields_by_name['source_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_SOURCERUN'].fields_by_name['planned']._loaded_options = None
+  _globals['_SOURCERUN'].fields_by_name['planned']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
+  _globals['_SOURCERUN'].fields_by_name['kept']._loaded_options = None
+  _globals['_SOURCERUN'].fields_by_name['kept']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
+  _globals['_SOURCERUN'].fields_by_name['submitted']._loaded_options = None
+  _globals['_SOURCERUN'].fields_by_name['submitted']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
+  _globals['_SOURCERUN'].fields_by_name['put_off']._loaded_options = None
+  _globals['_SOURCERUN'].fields_by_name['put_off']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
+  _globals['_SOURCERUN'].fields_by_name['poison']._loaded_options = None
+  _globals['_SOURCERUN'].fields_by_name['poison']._serialized_options = b'\272H\0142\n\030\377\377\377\377\377\377\377\377\177'
   _globals['_COLLECTORSERVICE'].methods_by_name['Register']._loaded_options = None
   _globals['_COLLECTORSERVICE'].methods_by_name['Register']._serialized_options = b'\242\273\030\022\n\020workers:register'
   _globals['_COLLECTORSERVICE'].methods_by_name['Heartbeat']._loaded_options = None
   _globals['_COLLECTORSERVICE'].methods_by_name['Heartbeat']._serialized_options = b'\242\273\030\023\n\021workers:heartbeat'
-  _globals['_RUNTIMEKIND']._serialized_start=1707
-  _globals['_RUNTIMEKIND']._serialized_end=1809
-  _globals['_RUNOUTCOME']._serialized_start=1811
-  _globals['_RUNOUTCOME']._serialized_end=1928
+  _globals['_RUNTIMEKIND']._serialized_start=1809
+  _globals['_RUNTIMEKIND']._serialized_end=1911
+  _globals['_RUNOUTCOME']._serialized_start=1913
+  _globals['_RUNOUTCOME']._serialized_end=2030
   _globals['_REGISTERREQUEST']._serialized_start=220
   _globals['_REGISTERREQUEST']._serialized_end=591
   _globals['_REGISTERRESPONSE']._serialized_start=594
@@ -83,13 +95,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_HEARTBEATREQUEST']._serialized_start=742
   _globals['_HEARTBEATREQUEST']._serialized_end=926
   _globals['_RUNREPORT']._serialized_start=929
-  _globals['_RUNREPORT']._serialized_end=1237
-  _globals['_RUNERROR']._serialized_start=1239
-  _globals['_RUNERROR']._serialized_end=1312
-  _globals['_SOURCERUN']._serialized_start=1315
-  _globals['_SOURCERUN']._serialized_end=1483
-  _globals['_HEARTBEATRESPONSE']._serialized_start=1486
-  _globals['_HEARTBEATRESPONSE']._serialized_end=1705
-  _globals['_COLLECTORSERVICE']._serialized_start=1931
-  _globals['_COLLECTORSERVICE']._serialized_end=2167
+  _globals['_RUNREPORT']._serialized_end=1254
+  _globals['_RUNERROR']._serialized_start=1256
+  _globals['_RUNERROR']._serialized_end=1329
+  _globals['_SOURCERUN']._serialized_start=1332
+  _globals['_SOURCERUN']._serialized_end=1585
+  _globals['_HEARTBEATRESPONSE']._serialized_start=1588
+  _globals['_HEARTBEATRESPONSE']._serialized_end=1807
+  _globals['_COLLECTORSERVICE']._serialized_start=2033
+  _globals['_COLLECTORSERVICE']._serialized_end=2269
 # @@protoc_insertion_point(module_scope)
