@@ -1,5 +1,1 @@
-"""The command group ``prw collect``."""
-
-from prw_sdk.cli.app import app
-
-__all__ = ["app"]
+"""The command groups `prw collect` and `prw adapter`; each is loaded for itself."""

@@ -11,6 +11,7 @@ from prw_base.cli import FAILED
 from prw_base.options import JsonOption
 from prw_base.tables import print_json, print_table
 from prw_sdk.cli.adapter_subject import Unusable, guarded, installed, subject_of
+from prw_sdk.cli.adapter_try import record, try_
 from prw_sdk.operate.scaffold import CannotScaffold, scaffold
 from prw_sdk.testing.checking import COLUMNS, Checked, NoPytest, check_all
 
@@ -93,3 +94,7 @@ def _show(checked: list[Checked], json: bool) -> None:
             typer.echo(f"{one.name}: all {one.count('passed')} checks passed")
         else:
             typer.echo(f"\n{one.told()}")
+
+
+app.command("try", epilog=EPILOG)(try_)
+app.command("record", epilog=EPILOG)(record)

@@ -87,7 +87,8 @@ class Checked:
     def told(self) -> str:
         """The list of what is left to do, as a person reads it."""
         found = self.to_do()
-        lines = [f"{self.name}: {len(found)} things to do"]
+        things = "1 thing" if len(found) == 1 else f"{len(found)} things"
+        lines = [f"{self.name}: {things} to do"]
         for number, (what, how) in enumerate(found, start=1):
             lines += [f"{number:2}. {what}", *(f"      {line}" for line in how[:MOST_LINES])]
             if len(how) > MOST_LINES:
