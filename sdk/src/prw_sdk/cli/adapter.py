@@ -10,6 +10,7 @@ import typer
 from prw_base.cli import FAILED
 from prw_base.options import JsonOption
 from prw_base.tables import print_json, print_table
+from prw_sdk.cli.adapter_spool import coverage, diff
 from prw_sdk.cli.adapter_subject import Unusable, guarded, installed, subject_of
 from prw_sdk.cli.adapter_try import record, try_
 from prw_sdk.operate.scaffold import CannotScaffold, scaffold
@@ -98,3 +99,5 @@ def _show(checked: list[Checked], json: bool) -> None:
 
 app.command("try", epilog=EPILOG)(try_)
 app.command("record", epilog=EPILOG)(record)
+app.command("diff", epilog=EPILOG)(diff)
+app.command("coverage", epilog=EPILOG)(coverage)

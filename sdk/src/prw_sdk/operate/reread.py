@@ -54,9 +54,8 @@ class Origin:
 
     def plugins(self) -> Plugins:
         """The adapters; the project's stand in place of installed ones of the same entry point."""
-        for path in self.paths:
-            if path not in sys.path:
-                sys.path.insert(0, path)
+        # before those of any other project that was looked at
+        sys.path[:] = [*self.paths, *(path for path in sys.path if path not in self.paths)]
         if not self.points:
             return plugins.load()
         own = [EntryPoint(name, value, GROUP) for name, value in self.points]
