@@ -16,9 +16,14 @@ from grpc_status import rpc_status
 from prw.errors import TABLE, PrwError
 from prw.grpc_errors import from_rpc_error, status_code
 from prw.operator.v1 import review_service_pb2
-from tests.resolver.collecting import capture, digest
+from tests.resolver.collecting import AT, capture, digest, timestamp
 
 CONSUMER: Final[dict[str, object]] = {"consumer_id": "c", "history_epoch": 1}
+CHECKPOINT: Final[dict[str, object]] = {
+    "source_id": "ten_synth_a.src_one",
+    "adapter": "shop",
+    "partition": "",
+}
 SOUND: Final[Mapping[str, Mapping[str, object]]] = {
     "Register": {
         "worker_id": "cw_one",
@@ -32,6 +37,18 @@ SOUND: Final[Mapping[str, Mapping[str, object]]] = {
         "media_type": "text/html",
     },
     "PutArtifact": {"upload_id": "upl_none"},
+    "StoreArtifacts": {
+        "declaration": {
+            "sequence": 1,
+            "source_id": "ten_synth_a.src_one",
+            "sha256": digest(b"q"),
+            "bytes": 1,
+            "media_type": "text/html",
+        }
+    },
+    "Heartbeat": {"instance_id": "ci_one", "at": timestamp(AT)},
+    "GetCheckpoint": {"key": CHECKPOINT},
+    "AdvanceCheckpoint": {"key": CHECKPOINT, "state": "{}"},
     "SubmitCapture": {"capture": capture()},
     "GetReceipt": {"receipt_id": "rcp_none"},
     "BatchGetReceipts": {"receipt_ids": ["rcp_none"]},

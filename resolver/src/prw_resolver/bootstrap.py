@@ -10,6 +10,7 @@ from functools import partial
 from prw.changes.v1 import change_service_pb2_grpc as changes_grpc
 from prw.collector.v1 import artifact_service_pb2_grpc as artifacts_grpc
 from prw.collector.v1 import capture_service_pb2_grpc as captures_grpc
+from prw.collector.v1 import checkpoint_service_pb2_grpc as checkpoints_grpc
 from prw.collector.v1 import collector_service_pb2_grpc as collectors_grpc
 from prw.operator.v1 import review_service_pb2_grpc as reviews_grpc
 from prw_base.server.database import Database
@@ -21,7 +22,9 @@ from prw_resolver.access.service import Access, Issuer, authenticate
 from prw_resolver.catalog.service import ReleasePolicy
 from prw_resolver.extraction.pool import ReaderPool
 from prw_resolver.identity.service import Identifier
-from prw_resolver.intake.rpc import ArtifactServicer, CaptureServicer, CollectorServicer
+from prw_resolver.intake.checkpoints.rpc import CheckpointServicer
+from prw_resolver.intake.collectors.rpc import CollectorServicer
+from prw_resolver.intake.rpc import ArtifactServicer, CaptureServicer
 from prw_resolver.intake.service import Intake
 from prw_resolver.jobs.queue import JobQueue
 from prw_resolver.objects.local import LocalObjectStore
@@ -156,6 +159,7 @@ def build_intake(parts: Parts) -> Intake:
         upload_lifetime=parts.settings.upload_lifetime,
         put_limit=parts.settings.put_limit,
         clock_skew=parts.settings.clock_skew,
+        lease=parts.settings.lease,
     )
 
 
@@ -164,6 +168,7 @@ def build_server(parts: Parts) -> RpcServer:
     server = RpcServer(partial(authenticate, parts.access), parts.settings.rpc)
     intake = build_intake(parts)
     server.add(collectors_grpc.add_CollectorServiceServicer_to_server, CollectorServicer(intake))
+    server.add(checkpoints_grpc.add_CheckpointServiceServicer_to_server, CheckpointServicer(intake))
     server.add(artifacts_grpc.add_ArtifactServiceServicer_to_server, ArtifactServicer(intake))
     server.add(captures_grpc.add_CaptureServiceServicer_to_server, CaptureServicer(intake))
     review = Review(parts.db, parts.committer, vocabulary.load)

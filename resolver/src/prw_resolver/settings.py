@@ -39,6 +39,8 @@ class ResolverSettings(ServerSettings):
     """How long the bytes of one upload may take to come in."""
     clock_skew: timedelta = timedelta(minutes=5)
     """How far a collector's clock may be ahead of the resolver's; what it dates later is refused."""
+    lease: timedelta = timedelta(seconds=90)
+    """How long a heartbeat keeps a long-running collector live."""
 
     token_key: Path | None = None
     """PEM file of the key that signs tokens; made below the state folder at the first use."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
@@ -184,6 +185,95 @@ class Instance:
     egress: Egress
     targets: tuple[str, ...]
     capabilities: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """What an instance says of itself. `report` is what a run came to, as plain JSON values with an ``outcome``.
+
+    With the instance, `at` identifies it (if_heartbeat).
+    """
+
+    instance_id: str
+    at: datetime
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    report: Mapping[str, object] | None = None
+    sources: tuple[str, ...] = ()
+    receipt_ids: tuple[str, ...] = ()
+
+    def check(self, latest: datetime) -> None:
+        """Refuse times after `latest`, and a run that ended before it began, with VALIDATION_FAILED."""
+        moments = {"at": self.at, "run.started_at": self.started_at, "run.ended_at": self.ended_at}
+        for field, moment in moments.items():
+            if moment is not None and moment > latest:
+                raise _invalid(field, "lies in the future")
+        if self.started_at and self.ended_at and self.ended_at < self.started_at:
+            raise _invalid("run.ended_at", "lies before run.started_at")
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """How an instance stands. `heard_at` and the lease are by the resolver's clock, the others by the instance's.
+
+    `last_report` is the newest run's, `consecutive_failures` counts failed runs since the last one that was not.
+    """
+
+    instance_id: str
+    worker_id: str
+    version: str
+    runtime_kind: str
+    targets: tuple[str, ...]
+    heard_at: datetime | None
+    lease_expires_at: datetime | None
+    is_live: bool
+    consecutive_failures: int
+    last_success: datetime | None
+    last_run: datetime | None
+    last_report: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointKey:
+    """A checkpoint names source, adapter and partition."""
+
+    source_id: str
+    adapter: str
+    partition: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """How far a plan has come: the adapter's own words as a JSON object's text, and what was put off before it.
+
+    `revision` is 0 where nothing was persisted yet. `deferred` holds plain JSON values.
+    """
+
+    key: CheckpointKey
+    revision: int = 0
+    state: str = "{}"
+    deferred: Sequence[Mapping[str, object]] = ()
+    updated_at: datetime | None = None
+
+    def check(self) -> None:
+        """Refuse a state that is no JSON object, and an item that is put off twice, with VALIDATION_FAILED."""
+        try:
+            held = json.loads(self.state, parse_constant=_no_constant)
+        except ValueError as bad:
+            raise _invalid("state", f"is not JSON: {bad}") from bad
+        if not isinstance(held, dict):
+            raise _invalid("state", "is no JSON object")
+        names = [item["native_record_id"] for item in self.deferred]
+        if len(set(names)) != len(names):
+            raise _invalid("deferred", "names an item twice")
+
+    def says(self, other: Checkpoint) -> bool:
+        """Whether both hold the same state and the same deferred items."""
+        return (self.state, list(self.deferred)) == (other.state, list(other.deferred))
+
+
+def _no_constant(name: str) -> object:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _has_control(text: str) -> bool:

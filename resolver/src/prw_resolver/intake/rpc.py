@@ -1,4 +1,4 @@
-"""The three services of the collector's boundary: translate, call one use case, translate back."""
+"""Artifacts and captures over gRPC: translate, call one use case, translate back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final
 
-from google.protobuf.duration_pb2 import Duration
 from google.protobuf.struct_pb2 import ListValue, Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
@@ -22,31 +21,20 @@ from prw.collector.v1 import (
 from prw.collector.v1 import (
     capture_service_pb2_grpc as captures_grpc,
 )
-from prw.collector.v1 import (
-    collector_service_pb2 as collectors_pb,
-)
-from prw.collector.v1 import (
-    collector_service_pb2_grpc as collectors_grpc,
-)
 from prw.collector.v1 import evidence_pb2 as pb
 from prw.errors import Code, PrwError
 from prw_base.principal import current
 from prw_base.server.rpc import Context
 from prw_resolver.intake import service, uploads
-from prw_resolver.intake.model import Declared, Instance, Submission, SubmittedPart
+from prw_resolver.intake.model import Declared, Submission, SubmittedPart
 from prw_resolver.intake.receipts import Receipt, ReceiptStatus
-from prw_resolver.intake.service import Intake, Registered
+from prw_resolver.intake.service import Intake
 from prw_resolver.objects.model import ObjectMeta
 from prw_sdk.evidence import AdapterVersion, Citation, Egress, Presence, Region
 
 _PRESENCE: Final = {
     pb.PRESENCE_PRESENT: Presence.PRESENT,
     pb.PRESENCE_ABSENT: Presence.ABSENT,
-}
-_RUNTIME_KIND: Final = {
-    collectors_pb.RUNTIME_KIND_UNSPECIFIED: "",
-    collectors_pb.RUNTIME_KIND_LONG_RUNNING: "long-running",
-    collectors_pb.RUNTIME_KIND_SCHEDULED: "scheduled",
 }
 _STATUS: Final = {
     ReceiptStatus.STORED: pb.RECEIPT_STATUS_STORED,
@@ -56,20 +44,6 @@ _STATUS: Final = {
     ReceiptStatus.REJECTED: pb.RECEIPT_STATUS_REJECTED,
     ReceiptStatus.FAILED: pb.RECEIPT_STATUS_FAILED,
 }
-
-
-class CollectorServicer(collectors_grpc.CollectorServiceServicer):
-    """Registration of collector instances."""
-
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
-
-    async def Register(
-        self, request: collectors_pb.RegisterRequest, context: Context
-    ) -> collectors_pb.RegisterResponse:
-        instance = _to_instance(request)
-        registered = await service.register(self._intake, current(), instance)
-        return _from_registered(registered)
 
 
 class ArtifactServicer(artifacts_grpc.ArtifactServiceServicer):
@@ -128,48 +102,20 @@ class CaptureServicer(captures_grpc.CaptureServiceServicer):
     ) -> captures_pb.SubmitCaptureResponse:
         submission = _to_submission(request.capture)
         receipt = await service.submit(self._intake, current(), submission)
-        return captures_pb.SubmitCaptureResponse(receipt=_from_receipt(receipt))
+        return captures_pb.SubmitCaptureResponse(receipt=from_receipt(receipt))
 
     async def GetReceipt(
         self, request: captures_pb.GetReceiptRequest, context: Context
     ) -> captures_pb.GetReceiptResponse:
         [receipt] = await service.get_receipts(self._intake, current(), [request.receipt_id])
-        return captures_pb.GetReceiptResponse(receipt=_from_receipt(receipt))
+        return captures_pb.GetReceiptResponse(receipt=from_receipt(receipt))
 
     async def BatchGetReceipts(
         self, request: captures_pb.BatchGetReceiptsRequest, context: Context
     ) -> captures_pb.BatchGetReceiptsResponse:
         receipts = await service.get_receipts(self._intake, current(), request.receipt_ids)
-        answers = [_from_receipt(receipt) for receipt in receipts]
+        answers = [from_receipt(receipt) for receipt in receipts]
         return captures_pb.BatchGetReceiptsResponse(receipts=answers)
-
-
-def _to_instance(request: collectors_pb.RegisterRequest) -> Instance:
-    """The instance that registers."""
-    return Instance(
-        worker_id=request.worker_id,
-        instance_id=request.instance_id,
-        version=request.version,
-        runtime=request.runtime,
-        runtime_kind=_RUNTIME_KIND[request.runtime_kind],
-        execution_region=_region(request.execution_region),
-        egress=_egress(request.egress),
-        targets=tuple(request.targets),
-        capabilities=tuple(request.capabilities),
-    )
-
-
-def _from_registered(value: Registered) -> collectors_pb.RegisterResponse:
-    """The answer to a registration."""
-    lease = Duration()
-    lease.FromTimedelta(value.lease)
-    return collectors_pb.RegisterResponse(
-        instance_id=value.instance_id,
-        lease=lease,
-        tenant_id=value.tenant_id,
-        catalog_id=value.catalog_id,
-        granted_sources=value.granted_sources,
-    )
 
 
 def _from_declared(value: Declared) -> artifacts_pb.DeclareUploadResponse:
@@ -178,7 +124,7 @@ def _from_declared(value: Declared) -> artifacts_pb.DeclareUploadResponse:
     return artifacts_pb.DeclareUploadResponse(
         upload_id=value.upload_id,
         status=stored if value.stored else pending,
-        expires_at=_timestamp(value.expires_at),
+        expires_at=timestamp(value.expires_at),
     )
 
 
@@ -187,14 +133,14 @@ def _to_submission(capture: pb.Capture) -> Submission:
     return Submission(
         source_id=capture.source_id,
         native_record_id=capture.native_record_id,
-        captured_at=_moment(capture.captured_at, "capture.captured_at"),
+        captured_at=moment(capture.captured_at, "capture.captured_at"),
         adapter=AdapterVersion(capture.adapter.name, capture.adapter.version),
         config=_object(capture.config),
         config_digest=capture.config_digest,
         parts=tuple(_part(part, index) for index, part in enumerate(capture.parts)),
         presence=_PRESENCE[capture.presence],
-        execution_region=_region(capture.execution_region),
-        egress=_egress(capture.egress),
+        execution_region=region(capture.execution_region),
+        egress=egress(capture.egress),
     )
 
 
@@ -211,7 +157,7 @@ def _part(part: pb.Part, index: int) -> SubmittedPart:
         url_reached=part.url_reached,
         http_status=part.http_status,
         headers=tuple((header.name, header.value) for header in part.headers),
-        fetched_at=_moment(part.fetched_at, f"{field}.fetched_at"),
+        fetched_at=moment(part.fetched_at, f"{field}.fetched_at"),
         cites=_citation(part, field),
     )
 
@@ -219,11 +165,11 @@ def _part(part: pb.Part, index: int) -> SubmittedPart:
 def _citation(part: pb.Part, field: str) -> Citation | None:
     if not part.HasField("cites"):
         return None
-    at = _moment(part.cites.captured_at, f"{field}.cites.captured_at")
+    at = moment(part.cites.captured_at, f"{field}.cites.captured_at")
     return Citation(at, part.cites.sha256)
 
 
-def _from_receipt(value: Receipt) -> pb.Receipt:
+def from_receipt(value: Receipt) -> pb.Receipt:
     """A receipt."""
     outcomes = [
         pb.RecordOutcome(
@@ -237,22 +183,25 @@ def _from_receipt(value: Receipt) -> pb.Receipt:
     return pb.Receipt(
         receipt_id=value.receipt_id,
         capture_id=value.capture_id,
-        received_at=_timestamp(value.received_at),
+        received_at=timestamp(value.received_at),
         status=_STATUS[value.status],
         replayed=value.replayed,
         records=outcomes,
     )
 
 
-def _region(region: pb.Region) -> Region:
+def region(region: pb.Region) -> Region:
+    """Where a collector ran."""
     return Region(region.country, region.label, region.declared_by)
 
 
-def _egress(egress: pb.Egress) -> Egress:
+def egress(egress: pb.Egress) -> Egress:
+    """Which country sources saw."""
     return Egress(egress.country, egress.verified)
 
 
-def _moment(timestamp: Timestamp, field: str) -> datetime:
+def moment(timestamp: Timestamp, field: str) -> datetime:
+    """A moment to the microsecond; VALIDATION_FAILED with that field where it is none."""
     if timestamp.nanos % 1000:
         raise _invalid(field, "is finer than a microsecond")
     try:
@@ -261,10 +210,11 @@ def _moment(timestamp: Timestamp, field: str) -> datetime:
         raise _invalid(field, "is no moment between the years 1 and 9999") from outside
 
 
-def _timestamp(moment: datetime) -> Timestamp:
-    timestamp = Timestamp()
-    timestamp.FromDatetime(moment)
-    return timestamp
+def timestamp(at: datetime) -> Timestamp:
+    """A moment as a message."""
+    message = Timestamp()
+    message.FromDatetime(at)
+    return message
 
 
 def _object(struct: Struct) -> dict[str, object]:

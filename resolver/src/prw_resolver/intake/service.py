@@ -44,6 +44,10 @@ class Intake:
     """How long the bytes of one upload may take to come in."""
     clock_skew: timedelta = timedelta(minutes=5)
     """How far a collector's clock may be ahead of ours."""
+    lease: timedelta = LEASE
+    """How long a heartbeat keeps a long-running instance live."""
+    signs_of_life_kept: timedelta = timedelta(days=1)
+    """How long heartbeats without a report are kept; reports of runs stay."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,8 @@ async def register(intake: Intake, principal: Principal, instance: Instance) -> 
 
     await intake.db.run(keep, principal.tenant_id)
     granted = tuple(sorted(principal.sources))
-    return Registered(instance_id, principal.tenant_id, principal.catalog_id, granted)
+    tenant_id, catalog_id = principal.tenant_id, principal.catalog_id
+    return Registered(instance_id, tenant_id, catalog_id, granted, intake.lease)
 
 
 def machine(principal: Principal) -> tuple[str, str]:

@@ -13,7 +13,14 @@ from psycopg.types.json import Jsonb
 from prw_base.canonical import canonical_json
 from prw_base.server.database import Connection
 from prw_base.server.sql import Statements
-from prw_resolver.intake.model import Instance, Submission, Upload
+from prw_resolver.intake.model import (
+    Checkpoint,
+    CheckpointKey,
+    Instance,
+    Standing,
+    Submission,
+    Upload,
+)
 from prw_resolver.intake.receipts import KeptReceipt
 from prw_resolver.objects.model import ObjectMeta
 
@@ -151,6 +158,80 @@ async def put_instance(conn: Connection, tenant_id: str, instance: Instance) -> 
         "capabilities": list(instance.capabilities),
     }
     await _SQL.rows(conn, "put_instance", tenant_id=tenant_id, **values)
+
+
+async def find_runtime(conn: Connection, tenant_id: str, instance_id: str) -> str | None:
+    """How a registered instance is run, or None where it is not registered."""
+    row = await _SQL.row(conn, "is_registered", tenant_id=tenant_id, instance_id=instance_id)
+    return None if row is None else row["runtime_kind"]
+
+
+async def add_heartbeat(
+    conn: Connection,
+    tenant_id: str,
+    instance_id: str,
+    at: datetime,
+    report: Mapping[str, object] | None,
+) -> bool:
+    """Record a heartbeat with the report of a run, if one came with it; False where it was recorded before."""
+    added = await _SQL.run(
+        conn,
+        "add_heartbeat",
+        tenant_id=tenant_id,
+        instance_id=instance_id,
+        at=at,
+        run_outcome=None if report is None else report["outcome"],
+        run=None if report is None else _json(report),
+    )
+    return added == 1
+
+
+async def drop_old_signs_of_life(
+    conn: Connection, tenant_id: str, instance_id: str, kept: timedelta
+) -> None:
+    """Forget signs of life older than that, but for the newest one."""
+    await _SQL.run(
+        conn, "drop_old_signs_of_life", tenant_id=tenant_id, instance_id=instance_id, kept=kept
+    )
+
+
+async def standings(
+    conn: Connection, tenant_id: str, lease: timedelta, instance_id: str | None = None
+) -> list[Standing]:
+    """How the tenant's instances stand, or that one."""
+    rows = await _SQL.rows(
+        conn, "standings", tenant_id=tenant_id, lease=lease, instance_id=instance_id
+    )
+    return [Standing(**row | {"targets": tuple(row["targets"])}) for row in rows]
+
+
+async def find_checkpoint(
+    conn: Connection, tenant_id: str, key: CheckpointKey
+) -> Checkpoint | None:
+    """A checkpoint, or None where nothing was persisted yet."""
+    row = await _SQL.row(conn, "find_checkpoint", tenant_id=tenant_id, **asdict(key))
+    return None if row is None else Checkpoint(key, **row)
+
+
+async def advance_checkpoint(
+    conn: Connection, tenant_id: str, expected: int, following: Checkpoint
+) -> Checkpoint | None:
+    """Persist a state and what is put off, if the checkpoint has the expected revision; None where it has another."""
+    row = await _SQL.row(
+        conn,
+        "next_checkpoint" if expected else "first_checkpoint",
+        tenant_id=tenant_id,
+        expected=expected,
+        state=following.state,
+        deferred=Jsonb(list(following.deferred)),
+        **asdict(following.key),
+    )
+    return None if row is None else Checkpoint(following.key, **row)
+
+
+async def checkpoints(conn: Connection, tenant_id: str) -> list[dict[str, Any]]:
+    """Every checkpoint of the tenant, with the number of items that it put off."""
+    return await _SQL.rows(conn, "checkpoints", tenant_id=tenant_id)
 
 
 async def find_capture(conn: Connection, tenant_id: str, capture_id: str) -> dict[str, Any] | None:

@@ -93,3 +93,80 @@ set worker_id = excluded.worker_id, version = excluded.version, runtime = exclud
 -- A capture's row with its normalised document.
 select catalog_id, identity_generation, document
 from resolver.capture where tenant_id = %(tenant_id)s and capture_id = %(capture_id)s;
+
+-- name: is_registered
+-- Whether the tenant has an instance of that name; it cannot go while this transaction lasts.
+select runtime_kind from resolver.collector_instance
+where tenant_id = %(tenant_id)s and instance_id = %(instance_id)s for key share;
+
+-- name: add_heartbeat
+-- Record what an instance said at a moment; a second time changes nothing.
+insert into resolver.collector_heartbeat (tenant_id, instance_id, at, run_outcome, run)
+values (%(tenant_id)s, %(instance_id)s, %(at)s, %(run_outcome)s, %(run)s)
+on conflict (tenant_id, instance_id, at) do nothing;
+
+-- name: drop_old_signs_of_life
+-- Signs of life of an instance that nobody asks for any more, but for the newest; reports of runs stay.
+delete from resolver.collector_heartbeat as h
+where h.tenant_id = %(tenant_id)s and h.instance_id = %(instance_id)s and h.run_outcome is null
+    and h.received_at < clock_timestamp() - %(kept)s::interval
+    and exists (
+        select from resolver.collector_heartbeat as newer
+        where newer.tenant_id = h.tenant_id and newer.instance_id = h.instance_id and newer.at > h.at
+    );
+
+-- name: standings
+-- How instances of the tenant stand: one, or all where none is named.
+select i.instance_id, i.worker_id, i.version, i.runtime_kind, i.targets, beat.heard_at,
+    case when i.runtime_kind = 'long-running' then beat.heard_at + %(lease)s::interval end as lease_expires_at,
+    coalesce(beat.heard_at + %(lease)s::interval > clock_timestamp(), false) as is_live,
+    runs.last_success, last_run.at as last_run, last_run.run as last_report,
+    (
+        select count(*) from resolver.collector_heartbeat as f
+        where f.tenant_id = i.tenant_id and f.instance_id = i.instance_id and f.run_outcome = 'failed'
+            and f.at > coalesce(runs.last_other, '-infinity')
+    )::integer as consecutive_failures
+from resolver.collector_instance as i
+cross join lateral (
+    select max(h.received_at) as heard_at from resolver.collector_heartbeat as h
+    where h.tenant_id = i.tenant_id and h.instance_id = i.instance_id
+) as beat
+cross join lateral (
+    select max(h.at) filter (where h.run_outcome = 'succeeded') as last_success, max(h.at) as last_other
+    from resolver.collector_heartbeat as h
+    where h.tenant_id = i.tenant_id and h.instance_id = i.instance_id and h.run_outcome in ('succeeded', 'partial')
+) as runs
+left join lateral (
+    select h.at, h.run from resolver.collector_heartbeat as h
+    where h.tenant_id = i.tenant_id and h.instance_id = i.instance_id and h.run_outcome is not null
+    order by h.at desc limit 1
+) as last_run on true
+where i.tenant_id = %(tenant_id)s and (%(instance_id)s::text is null or i.instance_id = %(instance_id)s)
+order by i.instance_id;
+
+-- name: find_checkpoint
+-- One checkpoint.
+select revision, state, deferred, updated_at from resolver.collector_checkpoint
+where tenant_id = %(tenant_id)s and source_id = %(source_id)s and adapter = %(adapter)s
+    and partition = %(partition)s;
+
+-- name: first_checkpoint
+-- Persist a checkpoint where there is none; nothing comes back where there is one.
+insert into resolver.collector_checkpoint (tenant_id, source_id, adapter, partition, revision, state, deferred)
+values (%(tenant_id)s, %(source_id)s, %(adapter)s, %(partition)s, 1, %(state)s, %(deferred)s)
+on conflict (tenant_id, source_id, adapter, partition) do nothing
+returning revision, state, deferred, updated_at;
+
+-- name: next_checkpoint
+-- Advance a checkpoint from the revision that the run had loaded; nothing comes back where it has another.
+update resolver.collector_checkpoint
+set revision = revision + 1, state = %(state)s, deferred = %(deferred)s, updated_at = clock_timestamp()
+where tenant_id = %(tenant_id)s and source_id = %(source_id)s and adapter = %(adapter)s
+    and partition = %(partition)s and revision = %(expected)s
+returning revision, state, deferred, updated_at;
+
+-- name: checkpoints
+-- Every checkpoint of the tenant.
+select source_id, adapter, partition, revision, state, jsonb_array_length(deferred) as deferred, updated_at
+from resolver.collector_checkpoint where tenant_id = %(tenant_id)s
+order by source_id, adapter, partition;

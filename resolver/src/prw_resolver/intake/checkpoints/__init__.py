@@ -1,0 +1,1 @@
+"""Checkpoints of collectors that keep nothing between runs."""

@@ -1,0 +1,1 @@
+"""Collector instances: their registration, their heartbeats, and what their runs came to."""
