@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import hashlib
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 
@@ -12,39 +11,13 @@ import pytest
 from prw_plugin_schemaorg import SchemaOrg, sitemap
 from prw_plugin_schemaorg.settings import SchemaOrgSettings
 from prw_plugin_schemaorg.walk import COMPLETE, TooMuch
-from prw_sdk.adapter import Batch, Checkpoint, NetFailed, Source
+from prw_sdk.adapter import Batch, Checkpoint, Source
 from prw_sdk.evidence import Part
+from tests.plugins.nets import Missing, Pages
 
 SITE = "https://shop.example"
 NS = 'xmlns="http://www.sitemaps.org/schemas/sitemap/0.9"'
 ADAPTER = SchemaOrg()
-
-
-class Missing(NetFailed):
-    """The source answers with that status."""
-
-    def __init__(self, status: int) -> None:
-        super().__init__(f"answered {status}")
-        self.status = status
-
-
-class Pages:
-    """A net that serves what it is given, and notes what was asked for."""
-
-    def __init__(self, bodies: dict[str, bytes | int], media_type: str = "application/xml") -> None:
-        self.bodies = bodies
-        self.media_type = media_type
-        self.asked: list[str] = []
-
-    async def get(self, url: str, *, role: str, accept: str | None = None) -> Part:
-        """Serve a body, or fail with a status."""
-        self.asked.append(url)
-        body = self.bodies.get(url, 404)
-        if isinstance(body, int):
-            raise Missing(body)
-        digest = hashlib.sha256(body).hexdigest()
-        now = datetime.now(UTC)
-        return Part(role, digest, body, self.media_type, url, url, 200, now)
 
 
 def urlset(*paths: str) -> bytes:
