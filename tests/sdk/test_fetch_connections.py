@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -139,6 +140,28 @@ async def test_bytes_beyond_the_stated_length_are_never_taken_for_the_next_page(
         with_surplus = await _body_or_failure(net, "/a")
         assert with_surplus in (b"stated", Outcome.TRUNCATED, Outcome.UNDECODABLE)
         assert await _body_or_failure(net, "/b") == b"the page itself"
+
+
+async def test_an_answer_that_comes_while_nobody_asks_is_never_taken_for_the_next_page() -> None:
+    """A connection that was left idle and is not quiet is not used again."""
+    is_read, sent = asyncio.Event(), asyncio.Event()
+
+    async def talk(peer: Peer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while head := await reader.readuntil(b"\r\n\r\n"):
+            path = head.split(b" ")[1].decode()
+            writer.write(peer.take(path))
+            if path == "/a":
+                await is_read.wait()
+                writer.write(kept_alive(b"of another page"))
+                sent.set()
+
+    async with listening(talk) as peer, fetching(config(peer, 80)) as net:
+        peer.pages |= {"/a": [kept_alive(b"a")], "/b": [kept_alive(b"the page itself")]}
+        assert (await net.get(f"http://{SHOP}/a", role="page")).body == b"a"
+        is_read.set()
+        await sent.wait()
+        assert (await net.get(f"http://{SHOP}/b", role="page")).body == b"the page itself"
+        assert peer.asked.count("/b") == 1
 
 
 async def _body_or_failure(net: HttpNet, path: str) -> bytes | Outcome:

@@ -50,7 +50,10 @@ class Classifier:
         are judged then.
         """
         look = _Look(page)
-        if _is_challenge(look, is_raw):
+        is_challenge = _is_marked(page)
+        if not is_challenge and look.is_fine and look.has_product_plainly:
+            return None
+        if is_challenge or (not (is_raw and look.is_fine) and _says_challenge(look)):
             return None if Rule.BOT_CHALLENGE in self._off else Outcome.BOT_CHALLENGE
         if not look.is_fine or not look.is_html:
             return None
@@ -77,6 +80,11 @@ class _Look:
     def has_product(self) -> bool:
         """Whether a product is marked up."""
         return wording.PRODUCT.search(self.low) is not None
+
+    @property
+    def has_product_plainly(self) -> bool:
+        """Whether a product is marked up in one of the usual spellings, which is quicker to tell."""
+        return wording.has_any(wording.PLAIN_PRODUCT, self.low)
 
     @cached_property
     def title(self) -> str:
@@ -112,15 +120,15 @@ def _is_html(page: Page) -> bool:
     )
 
 
-def _is_challenge(look: _Look, is_raw: bool) -> bool:
-    headers = look.page.headers
+def _is_marked(page: Page) -> bool:
+    """Whether headers or the address reached say that it is a challenge."""
+    headers = page.headers
     if (headers.get("cf-mitigated") or "").lower() == "challenge":
         return True
     if (headers.get("x-amzn-waf-action") or "").lower() in ("challenge", "captcha"):
         return True
-    if wording.WAITING_HOST.search(urlsplit(look.page.reached).hostname or ""):
-        return True
-    return not (is_raw and look.is_fine) and _says_challenge(look)
+    moved = page.asked != page.reached
+    return moved and bool(wording.WAITING_HOST.search(urlsplit(page.reached).hostname or ""))
 
 
 def _says_challenge(look: _Look) -> bool:

@@ -15,9 +15,13 @@ from types import TracebackType
 from prw_sdk.fetch.places import HostPlaces, now
 from prw_sdk.fetch.runtime import default_folder, secured
 
+# all in seconds
 _POLL = (0.002, 0.012)
 _BRIEF = 0.001
 _TRIES = 1000
+_KEEP = 0.05
+_LOOK = 0.01
+_SPAN = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +45,59 @@ class HostBusy(Exception):
 
 
 class _Gate:
+    """The limits of one host, as this process takes part in them.
+
+    A place is kept for a moment after its turn, and pauses are looked up every so often, since a process that asks a
+    server of its own for thousands of pages a second would else spend its time on locks.
+    """
+
     def __init__(self, manners: Politeness, places: HostPlaces) -> None:
         self.interval = 1.0 / manners.rate_per_second
-        self.places = places
-        self.closed_until = 0.0
+        self._places = places
+        self._kept: list[int] = []
+        self._cooling: asyncio.TimerHandle | None = None
+        self._looked_at = 0.0
+        self._closed_until = 0.0
+        self._open_checked_at = 0.0
+        self._mine = self._mine_until = 0.0
         # in one process turns are given in the order in which they were asked for
         self.at_once = asyncio.Semaphore(manners.concurrency)
 
     async def place(self) -> int:
         """A place that no other process holds; whoever waits already comes first."""
-        found = None if self.places.is_wanted() else self.places.take()
+        if self._kept:
+            return self._kept.pop()
+        found = None if self._places.is_wanted() else self._places.take()
         if found is not None:
             return found
-        self.places.begin_to_wait()
+        self._places.begin_to_wait()
         try:
-            while (found := self.places.take()) is None:
+            while (found := self._places.take()) is None:
                 await asyncio.sleep(random.uniform(*_POLL))  # noqa: S311  # no secret
-                self.places.still_waiting()
+                self._places.still_waiting()
             return found
         finally:
-            self.places.end_to_wait()
+            self._places.end_to_wait()
+
+    def leave(self, place: int) -> None:
+        """Give a place back: to the others if one of them waits, and soon in any case."""
+        self._kept.append(place)
+        present = now()
+        if present - self._looked_at > _LOOK:
+            self._looked_at = present
+            if self._places.is_wanted():
+                return self.cool()
+        if self._cooling is None:
+            self._cooling = asyncio.get_running_loop().call_later(_KEEP, self.cool)
+        return None
+
+    def cool(self) -> None:
+        """Give back what is kept."""
+        if self._cooling is not None:
+            self._cooling.cancel()
+            self._cooling = None
+        while self._kept:
+            self._places.leave(self._kept.pop())
 
     async def moment(self, patience: float) -> None:
         """Wait until the host may be asked: no pause, and the rate kept."""
@@ -73,14 +110,18 @@ class _Gate:
 
     def pause(self, seconds: float) -> None:
         """Close for that long, here at once and for the others as soon as none of them is just writing."""
-        self.closed_until = max(self.closed_until, now() + seconds)
+        self._closed_until = max(self._closed_until, now() + seconds)
         for _ in range(_TRIES):
-            if self.places.pause(seconds):
+            if self._places.pause(seconds):
                 return
 
     def paused(self) -> float:
         """Seconds for which the host is closed."""
-        return max(self.closed_until - now(), self.places.paused())
+        present = now()
+        if present - self._open_checked_at > _LOOK:
+            self._open_checked_at = present
+            self._closed_until = max(self._closed_until, present + self._places.paused())
+        return self._closed_until - present
 
     async def _reopened(self, patience: float) -> None:
         while (left := self.paused()) > 0:
@@ -89,11 +130,21 @@ class _Gate:
             await asyncio.sleep(left)
 
     async def _reserved(self) -> float:
+        """Seconds until the next moment of ours. Where the rate is high they are taken several at a time."""
         while True:
-            wait = self.places.reserve(self.interval)
-            if wait is not None:
-                return wait
-            await asyncio.sleep(_BRIEF)
+            present = now()
+            mine = max(self._mine, present)
+            if mine + self.interval <= self._mine_until:
+                self._mine = mine + self.interval
+                return mine - present
+            span = max(_SPAN // self.interval, 1.0) * self.interval
+            wait = self._places.reserve(span)
+            if wait is None:
+                await asyncio.sleep(_BRIEF)
+                continue
+            self._mine = present + wait + self.interval
+            self._mine_until = present + wait + span
+            return wait
 
 
 class Turn:
@@ -125,7 +176,7 @@ class Turn:
 
     def _leave(self) -> None:
         if self._place is not None:
-            self._gate.places.leave(self._place)
+            self._gate.leave(self._place)
             self._place = None
         self._gate.at_once.release()
 
@@ -156,6 +207,11 @@ class HostGates:
     def pause(self, host: str, seconds: float) -> None:
         """Ask that host nothing for so long, whichever of its pages said so, and whichever process asks."""
         self._gate(host).pause(seconds)
+
+    def close(self) -> None:
+        """Give every place back that is still kept; at the end of a run."""
+        for gate in self._gates.values():
+            gate.cool()
 
     def turn(self, host: str, patience: float = math.inf) -> Turn:
         """Wait for a turn at that host, and hold one of its places: ``async with gates.turn(host):``.

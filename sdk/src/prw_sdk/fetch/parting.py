@@ -29,6 +29,8 @@ KEPT_HEADERS = (
 )
 _LONGEST_HEADER = 8192
 _LONGEST_MEDIA_TYPE = 255
+_LARGE = 256 * 1024
+_AT_ONCE = 2047
 _NO_TYPE = "application/octet-stream"
 
 
@@ -58,7 +60,7 @@ def to_part(page: Page, role: str, redact: Redactor) -> Part:
     label = charset.declared(page.served, page.body, page.media_type)
     return Part(
         role=role,
-        sha256=hashlib.sha256(page.body).hexdigest(),
+        sha256=digest(page.body),
         body=page.body,
         media_type=redact.text(page.served)[:_LONGEST_MEDIA_TYPE],
         url_asked=redact.url(page.asked),
@@ -97,6 +99,20 @@ def citing(page: Page, role: str, earlier: Part, redact: Redactor) -> Part:
         headers=_ordered([*now, *(one for one in earlier.headers if one[0] not in said)]),
         cites=earlier.cites or Citation(earlier.fetched_at, earlier.sha256),
     )
+
+
+def digest(body: bytes) -> str:
+    """SHA-256 in lower-case hex.
+
+    Python lets other threads run while it hashes more than two kilobytes at once, and a page's few microseconds would
+    then wait for theirs; only a large body is worth that.
+    """
+    if len(body) > _LARGE:
+        return hashlib.sha256(body).hexdigest()
+    found = hashlib.sha256()
+    for start in range(0, len(body), _AT_ONCE):
+        found.update(body[start : start + _AT_ONCE])
+    return found.hexdigest()
 
 
 def _kept(headers: Headers, redact: Redactor) -> tuple[tuple[str, str], ...]:

@@ -35,14 +35,7 @@ def _wait(text: str, now: datetime) -> timedelta | None:
     except (ValueError, OverflowError):
         return None
     at = at if at.tzinfo is not None else at.replace(tzinfo=UTC)
-    return _within((_of_this_century(text, at, now) - now).total_seconds())
-
-
-def _of_this_century(text: str, at: datetime, now: datetime) -> datetime:
-    """A year of two digits that would be more than 50 years ahead is a past one (RFC 9110, section 5.6.7)."""
-    if str(at.year) not in text and at.year > now.year + 50:
-        return at.replace(year=at.year - 100)
-    return at
+    return _within((at - now).total_seconds())
 
 
 def _within(seconds: float) -> timedelta:

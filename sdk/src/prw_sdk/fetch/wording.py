@@ -17,6 +17,7 @@ PRODUCT = re.compile(
     rb"|property\s*=\s*[\"']?(og:type[\"']?\s+content\s*=\s*[\"']?(og:)?product|product:price|og:price)"
     rb"|content\s*=\s*[\"']?(og:)?product[\"']?\s+property\s*=\s*[\"']?og:type"
 )
+PLAIN_PRODUCT = (b'"@type":"product"', b'"@type": "product"', b'schema.org/product"')
 TITLE = re.compile(rb"<title[^>]*>(.{0,400}?)</title", re.DOTALL)
 HEADING = re.compile(rb"<h1[^>]*>(.{0,800}?)</h1", re.DOTALL)
 PASSWORD = re.compile(rb"<input[^>]{0,400}type\s*=\s*[\"']?password")
