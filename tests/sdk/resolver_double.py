@@ -14,6 +14,7 @@ import grpc
 
 from prw.collector.v1 import artifact_service_pb2 as artifacts
 from prw.collector.v1 import capture_service_pb2 as captures
+from prw.collector.v1 import checkpoint_service_pb2 as checkpointing
 from prw.collector.v1 import collector_service_pb2 as collectors
 from prw.collector.v1.artifact_service_pb2_grpc import (
     ArtifactServiceServicer,
@@ -23,11 +24,15 @@ from prw.collector.v1.capture_service_pb2_grpc import (
     CaptureServiceServicer,
     add_CaptureServiceServicer_to_server,
 )
+from prw.collector.v1.checkpoint_service_pb2_grpc import (
+    CheckpointServiceServicer,
+    add_CheckpointServiceServicer_to_server,
+)
 from prw.collector.v1.collector_service_pb2_grpc import (
     CollectorServiceServicer,
     add_CollectorServiceServicer_to_server,
 )
-from prw.collector.v1.evidence_pb2 import Capture, Receipt
+from prw.collector.v1.evidence_pb2 import RECEIPT_STATUS_RESOLVED, Capture, Receipt
 from prw.errors import Code, PrwError
 from prw.grpc_errors import abort
 
@@ -52,6 +57,10 @@ class Intake:
     errors: dict[str, list[PrwError | None]] = field(default_factory=dict)
     late: dict[str, int] = field(default_factory=dict)
     chunks: list[int] = field(default_factory=list)
+    streams: bool = True
+    heartbeats: list[collectors.HeartbeatRequest] = field(default_factory=list)
+    checkpoints: dict[tuple[str, str, str], checkpointing.Checkpoint] = field(default_factory=dict)
+    sequences: list[tuple[str, int]] = field(default_factory=list)
 
     def fail(self, method: str, *errors: PrwError | None) -> None:
         """Answer the next calls of a method with these; None lets one through."""
@@ -85,10 +94,116 @@ class _Collectors(CollectorServiceServicer):
             granted_sources=sorted(self.intake.granted),
         )
 
+    async def Heartbeat(self, request: Any, context: Any) -> collectors.HeartbeatResponse:  # noqa: N802
+        await self.intake.enter("Heartbeat", context)
+        self.intake.heartbeats.append(request)
+        receipts = [
+            Receipt(receipt_id=one, status=RECEIPT_STATUS_RESOLVED) for one in request.receipt_ids
+        ]
+        return collectors.HeartbeatResponse(instance_id=request.instance_id, receipts=receipts)
+
+
+class _Checkpoints(CheckpointServiceServicer):
+    def __init__(self, intake: Intake) -> None:
+        self.intake = intake
+
+    async def GetCheckpoint(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> checkpointing.GetCheckpointResponse:
+        await self.intake.enter("GetCheckpoint", context)
+        found = self.intake.checkpoints.get(_name(request.key))
+        checkpoint = found or checkpointing.Checkpoint(key=request.key)
+        return checkpointing.GetCheckpointResponse(checkpoint=checkpoint)
+
+    async def AdvanceCheckpoint(  # noqa: N802
+        self, request: Any, context: Any
+    ) -> checkpointing.AdvanceCheckpointResponse:
+        await self.intake.enter("AdvanceCheckpoint", context)
+        name = _name(request.key)
+        found = self.intake.checkpoints.get(name, checkpointing.Checkpoint())
+        if found.revision != request.expected_revision:
+            await abort(context, PrwError(Code.CHECKPOINT_CONFLICT, "it has moved on"))
+        advanced = checkpointing.Checkpoint(
+            key=request.key,
+            revision=found.revision + 1,
+            state=request.state,
+            deferred=request.deferred,
+        )
+        self.intake.checkpoints[name] = advanced
+        if self.intake.late.get("AdvanceCheckpoint", 0) > 0:
+            self.intake.late["AdvanceCheckpoint"] -= 1
+            # it is persisted, and the answer is lost
+            await abort(context, PrwError(Code.UNAVAILABLE, "gone"))
+        return checkpointing.AdvanceCheckpointResponse(checkpoint=advanced)
+
+
+def _name(key: checkpointing.CheckpointKey) -> tuple[str, str, str]:
+    return key.source_id, key.adapter, key.partition
+
 
 class _Artifacts(ArtifactServiceServicer):
     def __init__(self, intake: Intake) -> None:
         self.intake = intake
+
+    async def StoreArtifacts(self, requests: Any, context: Any) -> Any:  # noqa: N802
+        if not self.intake.streams:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no such method")
+        await self.intake.enter("StoreArtifacts", context)
+        declared: dict[int, artifacts.ArtifactDeclaration] = {}
+        body = bytearray()
+        async for request in requests:
+            if request.HasField("declaration"):
+                one = request.declaration
+                self.intake.sequences.append(("declared", one.sequence))
+                declared[one.sequence] = one
+                yield await self._declared(one, context)
+                continue
+            chunk = request.chunk
+            self.intake.chunks.append(len(chunk.data))
+            body += chunk.data
+            if chunk.last:
+                yield await self._sent(declared[chunk.sequence], bytes(body), context)
+                body.clear()
+
+    async def _declared(self, one: Any, context: Any) -> artifacts.StoreArtifactsResponse:
+        refused = await self._refused("Declaration", one.sequence, context)
+        if refused is not None:
+            return refused
+        self.intake.declared[one.sha256] = one
+        stored = one.sha256 in self.intake.stored
+        status = artifacts.ARTIFACT_STATUS_STORED if stored else artifacts.ARTIFACT_STATUS_PENDING
+        return artifacts.StoreArtifactsResponse(sequence=one.sequence, status=status)
+
+    async def _sent(self, one: Any, body: bytes, context: Any) -> artifacts.StoreArtifactsResponse:
+        self.intake.sequences.append(("sent", one.sequence))
+        refused = await self._refused("Bytes", one.sequence, context)
+        if refused is not None:
+            return refused
+        assert hashlib.sha256(body).hexdigest() == one.sha256
+        self.intake.stored[one.sha256] = body
+        status = artifacts.ARTIFACT_STATUS_STORED
+        return artifacts.StoreArtifactsResponse(sequence=one.sequence, status=status)
+
+    async def _refused(
+        self, step: str, sequence: int, context: Any
+    ) -> artifacts.StoreArtifactsResponse | None:
+        """What a test wants refused; "break" as its message breaks the stream off."""
+        self.intake.calls[step] += 1
+        queue = self.intake.errors.get(step)
+        error = queue.pop(0) if queue else None
+        if error is None:
+            return None
+        if error.message == "break":
+            await abort(context, error)
+        said = artifacts.ArtifactRefusal(
+            code=error.code.value,
+            message=error.message,
+            retryable=error.retryable,
+            details=error.details,
+        )
+        return artifacts.StoreArtifactsResponse(
+            sequence=sequence, status=artifacts.ARTIFACT_STATUS_REFUSED, error=said
+        )
 
     async def DeclareUpload(self, request: Any, context: Any) -> artifacts.DeclareUploadResponse:  # noqa: N802
         await self.intake.enter("DeclareUpload", context)
@@ -148,6 +263,8 @@ async def receiving(port: int = 0, intake: Intake | None = None) -> AsyncIterato
     add_CollectorServiceServicer_to_server(_Collectors(intake), server)
     add_ArtifactServiceServicer_to_server(_Artifacts(intake), server)
     add_CaptureServiceServicer_to_server(_Captures(intake), server)
+    add_CheckpointServiceServicer_to_server(_Checkpoints(intake), server)
+    add_CheckpointServiceServicer_to_server(_Checkpoints(intake), server)
     intake.address = f"127.0.0.1:{server.add_insecure_port(f'127.0.0.1:{port}')}"
     await server.start()
     try:

@@ -22,8 +22,9 @@ from prw_sdk.report import unwatched
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import CaptureState
 from prw_sdk.uplink import Drained, ResolverAddress, Uplink
+from prw_sdk.uplink.identity import identity
 from prw_sdk.uplink.messages import normal_type
-from prw_sdk.uplink.send import CHUNK, identity
+from prw_sdk.uplink.stream import CHUNK
 from tests.sdk.jobs import QUICK, page
 from tests.sdk.misbehaving import Site, answer
 from tests.sdk.resolver_double import TOKEN, Intake
@@ -79,6 +80,7 @@ async def test_bytes_that_are_stored_under_another_media_type_are_stored(
     """The same bytes served as two types are one artifact; nothing of the capture is lost for it."""
     held = {"media_type": "application/xhtml+xml", "bytes": "1"}
     conflict = PrwError(Code.IMMUTABLE_METADATA_CONFLICT, "another type", details=held)
+    intake.streams = False
     intake.fail("DeclareUpload", conflict)
     intake.fail("PutArtifact", None, conflict)
     # One at a time, or both conflicts may meet one artifact.
@@ -94,7 +96,7 @@ async def test_bytes_that_are_stored_are_not_sent_again(filled: Spool, intake: I
         (part,) = filled.capture(one).parts
         intake.stored[part.sha256] = part.body
     await push(filled, resolver(intake), unwatched)
-    assert (intake.calls["DeclareUpload"], intake.calls["PutArtifact"]) == (3, 0)
+    assert (intake.calls["Declaration"], intake.calls["Bytes"]) == (3, 0)
 
 
 async def test_large_bytes_travel_in_chunks(
@@ -109,12 +111,19 @@ async def test_large_bytes_travel_in_chunks(
     assert list(intake.stored.values()) == [body]
 
 
-@pytest.mark.parametrize("method", ["Register", "DeclareUpload", "PutArtifact", "SubmitCapture"])
+@pytest.mark.parametrize(
+    "method",
+    [
+        *("Register", "StoreArtifacts", "DeclareUpload", "PutArtifact", "SubmitCapture"),
+        *("AdvanceCheckpoint", "GetCheckpoint"),
+    ],
+)
 async def test_a_passing_trouble_of_the_resolver_is_tried_again(
     filled: Spool, intake: Intake, method: str
 ) -> None:
     """And what it asks us to wait is waited."""
     wait = timedelta(milliseconds=20)
+    intake.streams = method not in ("DeclareUpload", "PutArtifact")
     intake.fail(method, *[PrwError(Code.STORAGE_UNAVAILABLE, "wait", retry_after=wait)] * 3)
     assert await push(filled, resolver(intake), unwatched) == Drained(submitted=3)
 
@@ -155,6 +164,7 @@ async def test_a_capture_that_is_refused_is_set_aside_and_later_ones_go_on(
 @pytest.mark.parametrize("code", [Code.CREDENTIAL_REVOKED, Code.MISSING_SCOPE, Code.INVALID_TOKEN])
 async def test_a_denied_collector_stops_at_once(filled: Spool, intake: Intake, code: Code) -> None:
     """And nothing is marked as refused: the captures are not at fault."""
+    intake.streams = False
     intake.fail("DeclareUpload", *[PrwError(code, "no")] * 9)
     with pytest.raises(PrwError) as caught:
         await push(filled, replace(resolver(intake), at_once=1), unwatched)
@@ -188,7 +198,7 @@ async def test_a_source_that_is_not_granted_stops_the_push(filled: Spool, intake
     with pytest.raises(PrwError) as caught:
         await push(filled, resolver(intake), unwatched)
     assert caught.value.code is Code.SOURCE_SCOPE_DENIED
-    assert intake.calls["DeclareUpload"] == 0
+    assert intake.calls["StoreArtifacts"] == 0
 
 
 async def test_another_tenants_credential_sends_nothing(filled: Spool, intake: Intake) -> None:
@@ -240,7 +250,7 @@ async def test_a_credential_revoked_during_a_run_ends_it(
 ) -> None:
     """A revoked collector has no business at the sources."""
     shop(**{name: page(name) for name in "abcdefghijkl"})
-    intake.fail("DeclareUpload", *[PrwError(Code.CREDENTIAL_REVOKED, "revoked")] * 99)
+    intake.fail("StoreArtifacts", *[PrwError(Code.CREDENTIAL_REVOKED, "revoked")] * 99)
     result = await run_sending([job], spool, QUICK, resolver(intake), unwatched)
     assert result.refused is not None
     assert result.refused.code is Code.CREDENTIAL_REVOKED

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from prw_base.cli import FAILED, INTERRUPTED, NOT_AUTHORISED, describe
+from prw_base.cli import FAILED, INTERRUPTED, NOT_AUTHORISED, describe, exit_status
 from prw_base.options import JsonOption
 from prw_base.tables import print_table
 from prw_sdk import plugins
@@ -23,8 +24,9 @@ from prw_sdk.cli.options import (
     opened,
     refused,
 )
-from prw_sdk.cli.run import RunResult, push, run_local, run_sending
-from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable, load
+from prw_sdk.cli.pace import Errand, interval
+from prw_sdk.cli.run import RunResult, push
+from prw_sdk.cli.settings import SettingsUnusable, load
 from prw_sdk.cli.view import SUMMARY, Tally, showing, summary_row
 from prw_sdk.report import Event, Watch
 from prw_sdk.spool.folder import Spool
@@ -53,50 +55,78 @@ def run(
             "--local", metavar="DIR", help="Only fill the spool DIR; no resolver is used."
         ),
     ] = None,
+    once: Annotated[
+        bool, typer.Option("--once", help="One run, as for a scheduler; this is the default.")
+    ] = False,
+    every: Annotated[
+        str | None,
+        typer.Option(
+            "--every", metavar="INTERVAL", help="Run again and again: 90s, 15m, 2h or 1d apart."
+        ),
+    ] = None,
+    ephemeral: Annotated[
+        bool,
+        typer.Option("--ephemeral", help="Keep nothing between runs: the resolver does."),
+    ] = False,
     json: JsonOption = False,
 ) -> None:
     """Fetch sources, and send every capture to the resolver while that goes on.
 
-    What was interrupted is resumed. With --local nothing is sent: `push DIR` does that later.
+    What was interrupted is resumed. With --local nothing is sent: `push DIR` does that later. With --every a failed run
+    ends nothing; the first Ctrl-C or SIGTERM ends it after what is in flight, and a revoked credential does at once.
     """
     settings = load(config)
+    if once and every is not None:
+        raise SettingsUnusable("--once, --every: give one of them")
     if local is None and settings.resolver is None:
         raise SettingsUnusable(f"{config}: resolver: give its address, or run with --local DIR")
+    errand = Errand(
+        settings,
+        tuple(sources or ()),
+        local=local,
+        every=None if every is None else _interval(every),
+        ephemeral=local is None and (ephemeral or not settings.keep),
+    )
+    if ephemeral and local is not None:
+        raise SettingsUnusable("--ephemeral, --local: what keeps nothing has no folder; give one")
     tally = Tally()
-    with opened(Spool(local or settings.spool)) as spool, showing(json) as watch:
+    with showing(json) as watch:
+        observers = plugins.RunObservers()
         result = asyncio.run(
-            _run(settings, spool, tuple(sources or ()), local, _both(tally, watch))
+            errand.go(_each(tally, watch, observers), lambda one: _show(one, tally, json))
         )
-    _conclude(result, tally, json)
+    _conclude(result)
 
 
-async def _run(
-    settings: CollectorSettings,
-    spool: Spool,
-    names: tuple[str, ...],
-    local: Path | None,
-    watch: Watch,
-) -> RunResult:
-    jobs, limits = settings.jobs(plugins.load(), names), settings.limits()
-    if local is not None or settings.resolver is None:
-        return await run_local(jobs, spool, limits, watch)
-    return await run_sending(jobs, spool, limits, settings.resolver.to_address(), watch)
+def _interval(text: str) -> timedelta:
+    try:
+        return interval(text)
+    except ValueError as wrong:
+        raise SettingsUnusable(str(wrong)) from wrong
 
 
-def _both(first: Watch, second: Watch) -> Watch:
+def _each(*watches: Watch) -> Watch:
     def told(event: Event) -> None:
-        first(event)
-        second(event)
+        for watch in watches:
+            watch(event)
 
     return told
 
 
-def _conclude(result: RunResult, tally: Tally, json: bool) -> None:
+def _show(result: RunResult, tally: Tally, json: bool) -> None:
     rows = [summary_row(report, tally.submitted[report.source_id]) for report in result.sources]
     print_table("Run", SUMMARY, rows, json)
+    tally.submitted.clear()
+    if result.refused is not None and not result.is_revoked:
+        typer.echo(describe(result.refused), err=True)
+
+
+def _conclude(result: RunResult) -> None:
+    if result.is_revoked and result.refused is not None:
+        refused(result.refused)
     _exit_if_denied(result.drained)
     if result.refused is not None:
-        refused(result.refused)
+        raise typer.Exit(exit_status(result.refused))
     if any(report.stopped for report in result.sources):
         raise typer.Exit(INTERRUPTED)
     if not result.is_clean:

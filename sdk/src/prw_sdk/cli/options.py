@@ -16,6 +16,7 @@ from prw.errors import Code, PrwError
 from prw_base import logs
 from prw_base.cli import NOT_AUTHORISED, USAGE, describe, exit_status
 from prw_sdk.cli.settings import SettingsUnusable
+from prw_sdk.fetch.runtime import RuntimeFolderUnusable
 from prw_sdk.operate.items import CursorUnusable
 from prw_sdk.operate.tables import FormatUnusable
 from prw_sdk.spool.folder import Spool
@@ -45,7 +46,13 @@ OneSource = Annotated[str | None, typer.Option("--source", help="Only this sourc
 
 DEFAULT_CONFIG = Path("sources.toml")
 
-_UNUSABLE = (SettingsUnusable, SpoolUnusable, CursorUnusable, FormatUnusable)
+_UNUSABLE = (
+    SettingsUnusable,
+    SpoolUnusable,
+    CursorUnusable,
+    FormatUnusable,
+    RuntimeFolderUnusable,
+)
 _REVOKED = (
     "The credential of this collector is revoked: it has stopped, and what it kept waits in the spool. Provision it "
     "again (`prw resolver client provision`), put the new token where resolver.token_file says, and run it again."

@@ -1,21 +1,31 @@
-"""Putting a run together: collect into the spool, and send from it while that goes on."""
+"""Putting a run together: collect into the spool, send from it while that goes on, and report what it came to."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 from prw.errors import Code, PrwError
 from prw_base.client import AT_A_PROMPT
 from prw_sdk.collect import RunLimits, SourceJob, collect
-from prw_sdk.report import Event, EventKind, Failure, SourceReport, Watch
+from prw_sdk.fetch.browser import BrowserConfig
+from prw_sdk.report import (
+    Event,
+    EventKind,
+    Failure,
+    SourceReport,
+    Watch,
+    summarise,
+)
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import LOCAL_TENANT
 from prw_sdk.uplink import Binding, Drained, ResolverAddress, Uplink
+from prw_sdk.uplink.heartbeat import LEASE, resting
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +40,47 @@ class RunResult:
     def is_clean(self) -> bool:
         """Whether nothing waits for a later run or for a person."""
         return not self.drained.refused and all(report.is_clean for report in self.sources)
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether the resolver has revoked the credential: nothing may go on then."""
+        return self.refused is not None and self.refused.code is Code.CREDENTIAL_REVOKED
+
+
+class Liveness:
+    """Says that a long-running instance lives, in its runs and between them."""
+
+    def __init__(self, resolver: ResolverAddress, spool: Spool) -> None:
+        self._resolver = resolver
+        self._spool = spool
+        self._registered = asyncio.Event()
+        self._lease = LEASE
+
+    def registered(self, binding: Binding) -> None:
+        """The instance is known to the resolver from now on."""
+        self._lease = binding.lease
+        self._registered.set()
+
+    async def beat(self, stop: asyncio.Event) -> None:
+        """A heartbeat every third of the lease, until `stop` (if_heartbeat). Raises `PrwError` CREDENTIAL_REVOKED."""
+        await self._registered.wait()
+        async with Uplink(self._resolver, self._spool, long_running=True) as uplink:
+            while not await resting(self._lease / 3, stop):
+                await uplink.heartbeat()
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a run is made.
+
+    `ephemeral` collectors keep nothing: checkpoints are the resolver's, and nothing is passed that is not submitted.
+    Those with a `liveness` are long-running. `stop` ends a run in order.
+    """
+
+    ephemeral: bool = False
+    liveness: Liveness | None = None
+    browser: BrowserConfig | None = None
+    stop: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 @contextmanager
@@ -53,12 +104,16 @@ def stopping(stop: asyncio.Event) -> Iterator[None]:
 
 
 async def run_local(
-    jobs: Sequence[SourceJob], spool: Spool, limits: RunLimits, watch: Watch
+    jobs: Sequence[SourceJob],
+    spool: Spool,
+    limits: RunLimits,
+    watch: Watch,
+    way: Way | None = None,
 ) -> RunResult:
     """Collect into a spool that nothing drains yet."""
-    stop = asyncio.Event()
-    with stopping(stop):
-        return RunResult(await collect(jobs, spool, limits, watch=watch, stop=stop))
+    way = way or Way()
+    reports = await collect(jobs, spool, limits, watch=watch, stop=way.stop, browser=way.browser)
+    return RunResult(reports)
 
 
 async def run_sending(
@@ -67,59 +122,114 @@ async def run_sending(
     limits: RunLimits,
     resolver: ResolverAddress,
     watch: Watch,
+    way: Way | None = None,
 ) -> RunResult:
-    """Collect, and send while collecting, until everything kept is submitted.
+    """Collect, and send while collecting, until everything kept is submitted; then report the run.
 
     Raises `PrwError` where the resolver does not register this collector: nothing is fetched then. A source that it
     does not grant is left out, and the others go on.
     """
-    stop, more, ended = asyncio.Event(), asyncio.Event(), asyncio.Event()
-    async with Uplink(resolver, spool, watch) as uplink:
+    way, started = way or Way(), datetime.now(UTC)
+    tally = _Submitted(watch)
+    async with Uplink(resolver, spool, tally, long_running=way.liveness is not None) as uplink:
         binding = await _register(uplink, spool, jobs)
-        granted = [job for job in jobs if job.source.source_id not in binding.denied]
-        with stopping(stop):
-            sending = asyncio.create_task(uplink.follow(more, ended))
-            sending.add_done_callback(_stop_when_denied(stop))
-            try:
-                reports = await collect(
-                    granted, spool, limits, watch=_waking(watch, more), stop=stop
-                )
-            finally:
-                ended.set()
-                more.set()
-            return await _result((*reports, *_left_out(binding)), sending)
+        if way.liveness is not None:
+            way.liveness.registered(binding)
+        run = _Sending(uplink, binding, spool, limits, tally, way)
+        result = await run.go(jobs)
+        result = replace(result, drained=uplink.total)
+        summary = summarise(
+            result.sources, tally.counts, started, datetime.now(UTC), result.refused
+        )
+        if result.is_revoked:
+            return result
+        try:
+            await uplink.heartbeat(summary)
+        except PrwError as revoked:
+            return replace(result, refused=revoked)
+        return result
+
+
+class _Submitted:
+    """Counts what was submitted, source by source."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+        self.counts: Counter[str] = Counter()
+
+    def __call__(self, event: Event) -> None:
+        self.counts[event.source_id] += event.kind is EventKind.SUBMITTED
+        self._watch(event)
+
+
+class _Sending:
+    """One run that sends while it collects."""
+
+    def __init__(
+        self,
+        uplink: Uplink,
+        binding: Binding,
+        spool: Spool,
+        limits: RunLimits,
+        watch: Watch,
+        way: Way,
+    ) -> None:
+        self._uplink = uplink
+        self._binding = binding
+        self._spool = spool
+        self._limits = limits
+        self._watch = watch
+        self._way = way
+        self._more, self._ended = asyncio.Event(), asyncio.Event()
+        self._checkpoints = uplink.checkpoints() if way.ephemeral else None
+
+    async def go(self, jobs: Sequence[SourceJob]) -> RunResult:
+        granted = [job for job in jobs if job.source.source_id not in self._binding.denied]
+        sending = asyncio.create_task(self._uplink.follow(self._more, self._ended))
+        sending.add_done_callback(self._stop_when_denied)
+        try:
+            reports = await collect(
+                granted,
+                self._spool,
+                self._limits,
+                watch=self._waking,
+                stop=self._way.stop,
+                checkpoints=self._checkpoints,
+                browser=self._way.browser,
+            )
+        finally:
+            self._ended.set()
+            self._more.set()
+        return await self._result((*reports, *_left_out(self._binding)), sending)
+
+    async def _result(
+        self, reports: tuple[SourceReport, ...], sending: asyncio.Task[None]
+    ) -> RunResult:
+        try:
+            await sending
+            if self._checkpoints is not None:
+                await self._checkpoints.settle()
+        except PrwError as refused:
+            return RunResult(reports, refused=refused)
+        return RunResult(reports)
+
+    def _stop_when_denied(self, task: asyncio.Task[None]) -> None:
+        """A revoked collector has no business at the sources either; one that is only offline has."""
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, PrwError) and not error.retryable:
+            self._way.stop.set()
+
+    def _waking(self, event: Event) -> None:
+        self._watch(event)
+        kept = event.kind is EventKind.SETTLED and event.kept
+        # the end of a run may let captures go that were held until then
+        if kept or event.kind is EventKind.ENDED:
+            self._more.set()
 
 
 def _left_out(binding: Binding) -> Iterator[SourceReport]:
     for source_id, error in binding.denied.items():
         yield SourceReport(source_id, 0, failure=Failure(error.code.value, error.message))
-
-
-def _stop_when_denied(stop: asyncio.Event) -> Callable[[asyncio.Task[Drained]], None]:
-    """A revoked collector has no business at the sources either; one that is only offline has."""
-
-    def look(sending: asyncio.Task[Drained]) -> None:
-        error = None if sending.cancelled() else sending.exception()
-        if isinstance(error, PrwError) and not error.retryable:
-            stop.set()
-
-    return look
-
-
-async def _result(reports: tuple[SourceReport, ...], sending: asyncio.Task[Drained]) -> RunResult:
-    try:
-        return RunResult(reports, await sending)
-    except PrwError as refused:
-        return RunResult(reports, refused=refused)
-
-
-def _waking(watch: Watch, more: asyncio.Event) -> Watch:
-    def told(event: Event) -> None:
-        watch(event)
-        if event.kind is EventKind.SETTLED and event.kept:
-            more.set()
-
-    return told
 
 
 async def _register(uplink: Uplink, spool: Spool, jobs: Sequence[SourceJob]) -> Binding:
@@ -149,14 +259,16 @@ def _other_tenant(words: str, binding: Binding) -> PrwError:
 
 
 async def push(spool: Spool, resolver: ResolverAddress, watch: Watch) -> Drained:
-    """Send what a spool holds; raises `PrwError` when sending must stop."""
+    """Send what a spool holds, and its checkpoints after it; raises `PrwError` when sending must stop."""
     states = await asyncio.to_thread(spool.ledger.kept_sources)
     if not states:
         return Drained()
     async with Uplink(resolver, spool, watch) as uplink:
         binding = await uplink.register([source for _, source in states])
         await asyncio.to_thread(check_tenant, {tenant for tenant, _ in states}, binding, spool)
-        return await uplink.drain()
+        drained = await uplink.drain()
+        await uplink.sync_checkpoints(states)
+        return drained
 
 
 async def ask_receipts(spool: Spool, resolver: ResolverAddress) -> int:

@@ -10,21 +10,34 @@ import os
 import tomllib
 from collections.abc import Callable, Mapping
 from datetime import timedelta
+from decimal import Decimal
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    SecretStr,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from prw_base.client import Retry
 from prw_base.settings import Settings, explain
-from prw_sdk.adapter import Source
+from prw_sdk.adapter import Bound, Measure, Source
 from prw_sdk.collect import RunLimits, SourceJob
 from prw_sdk.evidence import Egress, Region
+from prw_sdk.fetch.breaker import BreakerPolicy
+from prw_sdk.fetch.browser import BrowserConfig
+from prw_sdk.fetch.classify import Rule
 from prw_sdk.fetch.guard import AddressRules, Endpoint
 from prw_sdk.fetch.http import FetchLimits, NetConfig
 from prw_sdk.fetch.polite import Politeness, user_agent
+from prw_sdk.fetch.rendering import Pages
 from prw_sdk.fetch.retry import RetryPolicy
 from prw_sdk.plugins import Plugins, UnknownAdapter
 from prw_sdk.spool.model import LOCAL_TENANT
@@ -52,6 +65,8 @@ class FetchSection(_Section):
     patience: float = Field(default=60.0, ge=0)
     item_budget: int = Field(default=5, ge=1, le=100)
     targets_at_once: int = Field(default=8, ge=1, le=64)
+    breaker_failures: int = Field(default=20, ge=0, le=10_000)
+    breaker_cool_down: float = Field(default=60.0, gt=0, le=86_400)
 
     def limits(self) -> FetchLimits:
         """The bounds of one page."""
@@ -63,17 +78,53 @@ class FetchSection(_Section):
         """How one GET is retried."""
         return RetryPolicy(self.attempts, self.backoff, self.backoff_cap, self.patience)
 
+    def breaker(self) -> BreakerPolicy:
+        """When a source is left alone, and for how long."""
+        return BreakerPolicy(self.breaker_failures, self.breaker_cool_down)
+
 
 class RateSection(_Section):
     """Manners towards each host."""
 
-    per_second: float = Field(default=2.0, gt=0, le=1000)
+    per_second: float = Field(default=2.0, gt=0)
     at_once: int = Field(default=2, ge=1, le=64)
     max_crawl_delay: float = Field(default=60.0, ge=0)
 
     def manners(self) -> Politeness:
         """The same, as the fetch layer takes it."""
         return Politeness(self.per_second, self.at_once, self.max_crawl_delay)
+
+
+class BrowserSection(_Section):
+    """The Chromium that opens pages for adapters that render; found by its usual names where none is given."""
+
+    executable: Path | None = None
+    pages_at_once: int = Field(default=2, ge=1, le=32)
+
+    def to_config(self) -> BrowserConfig:
+        """The same, as the fetch layer takes it."""
+        return BrowserConfig(self.executable, self.pages_at_once)
+
+
+class BoundSection(_Section):
+    """What a run must come to: `records`, or the `share` of the records that have an `attribute`."""
+
+    measure: Measure
+    minimum: Decimal | None = Field(default=None, ge=0)
+    maximum: Decimal | None = Field(default=None, ge=0)
+    attribute: str | None = None
+
+    @model_validator(mode="after")
+    def _is_whole(self) -> BoundSection:
+        if self.minimum is None and self.maximum is None:
+            raise ValueError("give a minimum, a maximum, or both")
+        if (self.measure is Measure.SHARE) != (self.attribute is not None):
+            raise ValueError('a measure "share" names its attribute, and no other measure has one')
+        return self
+
+    def to_bound(self) -> Bound:
+        """The same, as a run takes it."""
+        return Bound(self.measure, self.minimum, self.maximum, self.attribute)
 
 
 class PlaceSection(_Section):
@@ -148,6 +199,10 @@ class SourceSection(_Section):
     allow_private: tuple[str, ...] = ()
     headers: Mapping[str, Mapping[str, str]] = Field(default_factory=dict)
     settings: Mapping[str, Any] = Field(default_factory=dict)
+    third_parties: tuple[str, ...] = ()
+    rules_off: tuple[Rule, ...] = ()
+    bounds: tuple[BoundSection, ...] = ()
+    may_be_empty: bool = False
 
     @field_validator("resolve")
     @classmethod
@@ -162,6 +217,11 @@ class SourceSection(_Section):
         resolve = {endpoint(name): endpoint(to) for name, to in self.resolve.items()}
         allowed = frozenset(name.lower() for name in self.allow_private)
         return AddressRules(allowed, MappingProxyType(resolve))
+
+    def pages(self) -> Pages:
+        """How a browser opens its pages: in the source's language, with the hosts that it may ask besides."""
+        third = frozenset(name.lower() for name in self.third_parties)
+        return Pages(self.locale.replace("_", "-"), third)
 
     def credentials(self) -> Mapping[str, Mapping[str, str]]:
         """Headers by host, with ``env:NAME`` and ``file:PATH`` replaced by what they stand for."""
@@ -190,6 +250,10 @@ class CollectorSettings(Settings):
     fetch: FetchSection = FetchSection()
     rate: RateSection = RateSection()
     place: PlaceSection = PlaceSection()
+    keep: bool = Field(
+        default=True, description="False for a collector that keeps nothing between runs."
+    )
+    browser: BrowserSection = BrowserSection()
     resolver: ResolverSection | None = None
     source: tuple[SourceSection, ...] = ()
 
@@ -236,9 +300,14 @@ class CollectorSettings(Settings):
                 self.fetch.limits(),
                 self.fetch.retry(),
                 section.credentials(),
+                self.fetch.breaker(),
+                frozenset(section.rules_off),
+                section.pages(),
             ),
             region=Region(self.place.country, self.place.label),
             egress=Egress(self.place.egress_country),
+            bounds=tuple(bound.to_bound() for bound in section.bounds),
+            may_be_empty=section.may_be_empty,
         )
 
 

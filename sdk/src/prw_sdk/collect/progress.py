@@ -20,7 +20,8 @@ from prw_sdk.spool.model import (
     Settling,
 )
 
-_MOST_DEFERRED = 1_000
+_MOST_DEFERRED = 10_001
+"""One more than a checkpoint keeps, so that a store can tell that not all are kept."""
 
 
 class Progress:

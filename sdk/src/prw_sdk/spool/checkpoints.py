@@ -46,6 +46,24 @@ class Checkpoints:
             raise _conflict(self.load(expected.key))
         return SavedCheckpoint(expected.key, expected.revision + 1, state)
 
+    def keys(self, tenant: str, source_id: str) -> list[CheckpointKey]:
+        """The checkpoints that there are of a tenant's source."""
+        values = {"tenant": tenant, "source_id": source_id}
+        with self._file.reading() as connection:
+            rows = connection.execute(_SQL["checkpoints_of"], values).fetchall()
+        return [CheckpointKey(**dict(row)) for row in rows]
+
+    def synced(self, key: CheckpointKey) -> int:
+        """The revision that the resolver's had when it was the same as this spool's; 0 where it never was."""
+        with self._file.reading() as connection:
+            row = connection.execute(_SQL["synced_revision"], asdict(key)).fetchone()
+        return 0 if row is None else int(row["revision"])
+
+    def note_synced(self, key: CheckpointKey, revision: int) -> None:
+        """This spool's checkpoint is the same as the resolver's at that revision."""
+        with self._file.writing() as connection:
+            connection.execute(_SQL["note_synced"], asdict(key) | {"revision": revision})
+
 
 def _conflict(winner: SavedCheckpoint) -> PrwError:
     return PrwError(

@@ -253,3 +253,19 @@ ON CONFLICT (tenant, source_id, adapter) DO UPDATE
 SET version = excluded.version, generation = excluded.generation, body = excluded.body,
     updated_at = excluded.updated_at
 WHERE profiles.generation <= excluded.generation;
+
+-- name: checkpoints_of
+-- The checkpoints of a tenant's source.
+SELECT tenant, source_id, adapter, partition FROM checkpoints
+WHERE tenant = :tenant AND source_id = :source_id ORDER BY adapter, partition;
+
+-- name: synced_revision
+-- The revision that a checkpoint had at the resolver when this spool's was the same.
+SELECT revision FROM synced
+WHERE tenant = :tenant AND source_id = :source_id AND adapter = :adapter AND partition = :partition;
+
+-- name: note_synced
+-- A checkpoint of this spool is now that of the resolver.
+INSERT INTO synced (tenant, source_id, adapter, partition, revision)
+VALUES (:tenant, :source_id, :adapter, :partition, :revision)
+ON CONFLICT (tenant, source_id, adapter, partition) DO UPDATE SET revision = excluded.revision;

@@ -90,6 +90,11 @@ class Looking:
         rows = self._all("capture_at", asdict(key) | {"captured_at": to_text(captured_at)})
         return read_capture(rows[0]) if rows else None
 
+    def refused(self, tenant: str, source_id: str, limit: int) -> list[KeptCapture]:
+        """Captures of a source that the resolver will not take, oldest first."""
+        values = {"tenant": tenant, "source_id": source_id, "limit": limit}
+        return [read_capture(row) for row in self._all("refused_captures", values)]
+
     def last_runs(self) -> list[RunSeen]:
         """The newest ended run of each source."""
         return [_run(row) for row in self._all("last_runs")]

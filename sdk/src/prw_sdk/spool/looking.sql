@@ -64,3 +64,8 @@ ORDER BY 1, 2, 3;
 SELECT * FROM captures
 WHERE tenant = :tenant AND source_id = :source_id AND native_id = :native_id
   AND captured_at = :captured_at;
+
+-- name: refused_captures
+-- Captures of a source that the resolver will not take, oldest first.
+SELECT * FROM captures
+WHERE state = 'refused' AND tenant = :tenant AND source_id = :source_id ORDER BY row LIMIT :limit;

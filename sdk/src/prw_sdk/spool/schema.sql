@@ -155,3 +155,13 @@ CREATE TABLE readings (
     version TEXT NOT NULL,
     body    BLOB NOT NULL
 ) STRICT;
+
+-- the revision that a checkpoint had at the resolver when it was the same here and there
+CREATE TABLE synced (
+    tenant    TEXT NOT NULL,
+    source_id TEXT NOT NULL,
+    adapter   TEXT NOT NULL,
+    partition TEXT NOT NULL,
+    revision  INTEGER NOT NULL,
+    PRIMARY KEY (tenant, source_id, adapter, partition)
+) STRICT, WITHOUT ROWID;

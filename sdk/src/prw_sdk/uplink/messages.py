@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from google.protobuf import json_format
@@ -71,6 +72,11 @@ def _part_message(data: Mapping[str, Any]) -> Part:
 
 
 def _timestamp(text: str) -> Timestamp:
+    return to_timestamp(from_text(text))
+
+
+def to_timestamp(moment: datetime) -> Timestamp:
+    """A moment as a message."""
     stamp = Timestamp()
-    stamp.FromDatetime(from_text(text))
+    stamp.FromDatetime(moment)
     return stamp

@@ -1,4 +1,4 @@
-"""Sending what the spool holds: register, put artifacts, submit captures, note receipts.
+"""Sending what the spool holds: register, store artifacts, submit captures, note receipts, send heartbeats.
 
 Every step may be repeated: bytes that are stored are not sent again, the same capture gets the same receipt, and a
 receipt is noted once. So a crash anywhere, a second push, or two at once change nothing.
@@ -7,65 +7,47 @@ receipt is noted once. So a crash anywhere, a second push, or two at once change
 from __future__ import annotations
 
 import asyncio
-import base64
-import binascii
-import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.metadata import version
 from types import MappingProxyType, TracebackType
-from typing import Any
 
-import grpc
-
-from prw.collector.v1.artifact_service_pb2 import (
-    ARTIFACT_STATUS_STORED,
-    DeclareUploadRequest,
-    PutArtifactRequest,
-)
 from prw.collector.v1.artifact_service_pb2_grpc import ArtifactServiceStub
-from prw.collector.v1.capture_service_pb2 import BatchGetReceiptsRequest, SubmitCaptureRequest
+from prw.collector.v1.capture_service_pb2 import BatchGetReceiptsRequest
 from prw.collector.v1.capture_service_pb2_grpc import CaptureServiceStub
+from prw.collector.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
 from prw.collector.v1.collector_service_pb2 import (
+    RUNTIME_KIND_LONG_RUNNING,
     RUNTIME_KIND_SCHEDULED,
     RegisterRequest,
     RegisterResponse,
 )
 from prw.collector.v1.collector_service_pb2_grpc import CollectorServiceStub
-from prw.collector.v1.evidence_pb2 import Egress, ReceiptStatus, Region
+from prw.collector.v1.evidence_pb2 import Egress, Receipt, ReceiptStatus, Region
 from prw.errors import Code, PrwError
-from prw.grpc_errors import from_rpc_error
-from prw_base.client import call, retrying
+from prw_base.client import NEVER, call
 from prw_base.faults import fault
 from prw_sdk import evidence
-from prw_sdk.report import Event, EventKind, Watch, unwatched
-from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
+from prw_sdk.report import Event, EventKind, RunSummary, Watch, unwatched
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import KeptCapture
+from prw_sdk.spool.model import CaptureState, KeptCapture
+from prw_sdk.uplink import heartbeat
 from prw_sdk.uplink.address import ResolverAddress
-from prw_sdk.uplink.messages import capture_message, normal_type
+from prw_sdk.uplink.carry import NOT_GRANTED, Carrier, Refused
+from prw_sdk.uplink.checkpoints import ResolverCheckpoints
+from prw_sdk.uplink.identity import identity
 
-CHUNK = 256 * 1024
-_REGISTER, _DECLARE = timedelta(seconds=10), timedelta(seconds=10)
-_PUT, _SUBMIT = timedelta(seconds=120), timedelta(seconds=15)
+_REGISTER = timedelta(seconds=10)
 _RECEIPTS = timedelta(seconds=5)
-_NOT_GRANTED = frozenset({Code.SOURCE_SCOPE_DENIED, Code.TENANT_SCOPE_DENIED})
 _TARGET = re.compile(r"targets\[(\d+)\]")
 RECEIPT_INTERVAL = timedelta(seconds=30)
 """The least time between two questions about one receipt (if_receipt_get)."""
 _RECEIPTS_AT_ONCE = 500
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """The provisioned worker and the stable instance that this collector is."""
-
-    worker: str
-    instance: str
-
+# an older resolver keeps no checkpoints, nor does one whose operator granted no scope for them
+_KEEPS_NONE = frozenset({Code.INTERNAL, Code.MISSING_SCOPE})
 
 Denials = Mapping[str, PrwError]
 """Why the resolver does not grant a source, source by source."""
@@ -75,11 +57,15 @@ NOBODY: Denials = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What the resolver binds this instance to, and the sources that it was asked for and does not grant."""
+    """What the resolver binds this instance to, and the sources that it was asked for and does not grant.
+
+    `lease` is how long a heartbeat keeps the instance live.
+    """
 
     tenant_id: str
     sources: frozenset[str]
     denied: Denials = field(default_factory=lambda: NOBODY)
+    lease: timedelta = heartbeat.LEASE
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,17 +90,30 @@ class Drained:
 class Uplink:
     """Sends the captures of a spool to one resolver. An asynchronous context manager."""
 
-    def __init__(self, resolver: ResolverAddress, spool: Spool, watch: Watch = unwatched) -> None:
+    def __init__(
+        self,
+        resolver: ResolverAddress,
+        spool: Spool,
+        watch: Watch = unwatched,
+        *,
+        long_running: bool = False,
+    ) -> None:
         self._resolver = resolver
         self._spool = spool
         self._watch = watch
+        self._kind = RUNTIME_KIND_LONG_RUNNING if long_running else RUNTIME_KIND_SCHEDULED
         self._denied: dict[str, PrwError] = {}
+        self._total = Drained()
+        # two walks at once would submit the same captures
+        self._draining = asyncio.Lock()
 
     async def __aenter__(self) -> Uplink:
         self._channel = self._resolver.open()
         self._collectors = CollectorServiceStub(self._channel)
-        self._artifacts = ArtifactServiceStub(self._channel)
         self._captures = CaptureServiceStub(self._channel)
+        self._carrier = Carrier(
+            ArtifactServiceStub(self._channel), self._captures, self._spool.blobs, self._resolver
+        )
         return self
 
     async def __aexit__(
@@ -123,7 +122,10 @@ class Uplink:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        await self._carrier.aclose()
         await self._channel.close()
+
+    # --- who we are ---
 
     async def register(
         self,
@@ -142,13 +144,13 @@ class Uplink:
             except PrwError as error:
                 wanted = self._without_denied(wanted, error)
             else:
-                return Binding(
-                    answer.tenant_id, frozenset(answer.granted_sources), dict(self._denied)
-                )
+                lease = answer.lease.ToTimedelta() or heartbeat.LEASE
+                granted = frozenset(answer.granted_sources)
+                return Binding(answer.tenant_id, granted, dict(self._denied), lease)
 
     def _without_denied(self, wanted: Sequence[str], error: PrwError) -> list[str]:
         named = _TARGET.fullmatch(error.field or "")
-        if error.code not in _NOT_GRANTED or named is None or len(wanted) == 1:
+        if error.code not in NOT_GRANTED or named is None or len(wanted) == 1:
             raise error
         denied = wanted[int(named[1])]
         self._denied[denied] = error
@@ -163,13 +165,15 @@ class Uplink:
             instance_id=who.instance,
             version=version("prw-sdk"),
             runtime="local-process",
-            runtime_kind=RUNTIME_KIND_SCHEDULED,
+            runtime_kind=self._kind,
             execution_region=Region(**asdict(region)),
             egress=Egress(**asdict(egress)),
             targets=targets,
             capabilities=["html"],
         )
         return await call(self._collectors.Register, request, _REGISTER, self._resolver.retry)
+
+    # --- captures ---
 
     async def drain(self) -> Drained:
         """Send every capture that is kept and not submitted; raises `PrwError` when sending must stop.
@@ -178,35 +182,52 @@ class Uplink:
         where one is denied. A denial of the caller itself, or a resolver that stays unreachable, stops everything and
         loses nothing.
         """
-        await asyncio.to_thread(self._mend)
-        total, after = Drained(denied=dict(self._denied)), 0
-        while page := await asyncio.to_thread(self._spool.ledger.kept, after):
-            total += await self._send_page(page)
-            after = page[-1].row
-        return total
+        async with self._draining:
+            await asyncio.to_thread(self._spool.mend)
+            total, after = Drained(denied=dict(self._denied)), 0
+            while page := await asyncio.to_thread(self._spool.ledger.kept, after):
+                total += await self._send_page(page)
+                after = page[-1].row
+            return total
 
-    def _mend(self) -> None:
-        for damaged in self._spool.ledger.damaged():
-            parts = json.loads(damaged.body)["parts"]
-            if all(self._spool.blobs.is_whole(part["sha256"]) for part in parts):
-                self._spool.ledger.mend(damaged.row)
-
-    async def follow(self, more: asyncio.Event, ended: asyncio.Event) -> Drained:
+    async def follow(self, more: asyncio.Event, ended: asyncio.Event) -> None:
         """Drain again whenever `more` is set, until `ended` is set and nothing is left."""
-        total = Drained()
         while True:
             more.clear()
             last = ended.is_set()
-            total += await self.drain()
+            await self.drain()
             if last:
-                return total
+                return
             await more.wait()
 
+    @property
+    def total(self) -> Drained:
+        """What all walks together came to."""
+        return self._total + Drained(denied=dict(self._denied))
+
+    async def submit_all(self, source_id: str) -> None:
+        """Send everything that is kept; raises `PrwError` where captures of that source are still not sent."""
+        await self.drain()
+        waiting = await asyncio.to_thread(self._spool.ledger.states)
+        if not waiting.get((source_id, CaptureState.KEPT), 0):
+            return
+        raise self._denied.get(source_id) or PrwError(
+            Code.UNAVAILABLE, f"captures of {source_id} are not submitted yet"
+        )
+
     async def _send_page(self, page: Sequence[KeptCapture]) -> Drained:
+        """Oldest first: parts of the oldest capture are declared first, and it is submitted once they are stored."""
         waiting = iter(page)
+
+        async def work() -> Drained:
+            total = Drained()
+            for kept in waiting:
+                if kept.key.source_id not in self._denied:
+                    total += await self._send(kept)
+            return total
+
         workers = [
-            asyncio.create_task(self._work(waiting))
-            for _ in range(min(self._resolver.at_once, len(page)))
+            asyncio.create_task(work()) for _ in range(min(self._carrier.at_once, len(page)))
         ]
         try:
             done = await asyncio.gather(*workers)
@@ -217,114 +238,28 @@ class Uplink:
             await asyncio.gather(*workers, return_exceptions=True)
         return sum(done, Drained())
 
-    async def _work(self, waiting: Iterator[KeptCapture]) -> Drained:
-        total = Drained()
-        for kept in waiting:
-            if kept.key.source_id not in self._denied:
-                total += await self._send(kept)
-        return total
-
     async def _send(self, kept: KeptCapture) -> Drained:
-        data: dict[str, Any] = json.loads(kept.body)
         try:
-            receipt_id = await self._submit(kept, data)
-        except (BlobMissing, BlobDamaged) as damaged:
-            return await self._refused(kept, "EVIDENCE_DAMAGED", str(damaged))
+            receipt_id = await self._carrier.carry(kept)
+        except Refused as refused:
+            done = await self._refused(kept, refused.code, str(refused))
         except PrwError as error:
-            if error.code in _NOT_GRANTED:
+            if error.code in NOT_GRANTED:
                 return self._deny(kept.key.source_id, error)
             if error.retryable or error.entry.http in (401, 403):
                 raise
-            return await self._refused(kept, error.code.value, error.message)
+            done = await self._refused(kept, error.code.value, error.message)
+        else:
+            done = await self._submitted(kept, receipt_id)
+        self._total += done
+        return done
+
+    async def _submitted(self, kept: KeptCapture, receipt_id: str) -> Drained:
         fault("uplink.after_submit")
         await asyncio.to_thread(self._spool.ledger.mark_submitted, kept.row, receipt_id)
         fault("uplink.after_mark")
         self._watch(Event(EventKind.SUBMITTED, kept.key.source_id, kept.key.native_id))
         return Drained(submitted=1)
-
-    def _deny(self, source_id: str, error: PrwError) -> Drained:
-        if source_id not in self._denied:
-            self._denied[source_id] = error
-            self._watch(
-                Event(EventKind.FAILED, source_id, code=error.code.value, error=error.message)
-            )
-        return Drained(denied={source_id: error})
-
-    async def _submit(self, kept: KeptCapture, data: Mapping[str, Any]) -> str:
-        await self._put_parts(data)
-        fault("uplink.after_put")
-        try:
-            return await self._submit_once(data)
-        except PrwError as error:
-            if error.code is not Code.ARTIFACT_NOT_STORED:
-                raise
-        # the resolver lost bytes between its two answers: give them to it once more
-        await self._put_parts(data)
-        return await self._submit_once(data)
-
-    async def _submit_once(self, data: Mapping[str, Any]) -> str:
-        request = SubmitCaptureRequest(capture=capture_message(data))
-        answer = await call(self._captures.SubmitCapture, request, _SUBMIT, self._resolver.retry)
-        return answer.receipt.receipt_id
-
-    async def _put_parts(self, data: Mapping[str, Any]) -> None:
-        for part in {part["sha256"]: part for part in data["parts"]}.values():
-            put = partial(self._put, data["source_id"], part)
-            await retrying(put, self._resolver.retry)
-
-    async def _put(self, source_id: str, part: Mapping[str, Any]) -> None:
-        """Bring the bytes; where they are stored under another media type already, they are stored."""
-        declared = DeclareUploadRequest(
-            source_id=source_id,
-            sha256=part["sha256"],
-            bytes=part["bytes"],
-            media_type=normal_type(part["media_type"]),
-        )
-        try:
-            await self._upload(declared)
-        except grpc.RpcError as error:
-            refused = from_rpc_error(error)
-            if refused.code is Code.NOT_FOUND:
-                # the upload expired on the way (if_artifact_upload): declare it again, once
-                await self._upload(declared)
-                return
-            if refused.code is not Code.IMMUTABLE_METADATA_CONFLICT:
-                raise
-            # one page served as two types: how it was served is said by each capture's own part
-            declared.media_type = refused.details.get("media_type", declared.media_type)
-            await self._upload(declared)
-
-    async def _upload(self, declared: DeclareUploadRequest) -> None:
-        """Declare and upload as one attempt, since a later one may find the upload expired."""
-        seconds = _DECLARE.total_seconds()
-        answer = await self._artifacts.DeclareUpload(declared, timeout=seconds)
-        if answer.status == ARTIFACT_STATUS_STORED:
-            return
-        body = await asyncio.to_thread(self._spool.blobs.get, declared.sha256)
-        chunks = _chunks(answer.upload_id, body)
-        await self._artifacts.PutArtifact(chunks, timeout=_PUT.total_seconds())
-
-    async def ask_receipts(self, now: datetime) -> int:
-        """Ask what became of the submitted captures, in batches; how many were asked for.
-
-        A receipt is not asked for more often than every 30 s, nor once its capture is resolved or rejected.
-        """
-        ledger, after, asked = self._spool.ledger, 0, 0
-        before = now - RECEIPT_INTERVAL
-        while rows := await asyncio.to_thread(
-            ledger.receipts_to_ask, after, before, _RECEIPTS_AT_ONCE
-        ):
-            statuses = await self._statuses(dict(rows))
-            await asyncio.to_thread(ledger.note_receipts, statuses, now)
-            after, asked = rows[-1][0], asked + len(rows)
-        return asked
-
-    async def _statuses(self, receipts: Mapping[int, str]) -> dict[int, str]:
-        request = BatchGetReceiptsRequest(receipt_ids=sorted(set(receipts.values())))
-        method, retry = self._captures.BatchGetReceipts, self._resolver.retry
-        answer = await call(method, request, _RECEIPTS, retry)
-        said = {one.receipt_id: _status(one.status) for one in answer.receipts}
-        return {row: said[receipt] for row, receipt in receipts.items()}
 
     async def _refused(self, kept: KeptCapture, code: str, message: str) -> Drained:
         await asyncio.to_thread(self._spool.ledger.mark_refused, kept.row, code, message)
@@ -334,38 +269,94 @@ class Uplink:
         )
         return Drained(refused=1)
 
+    def _deny(self, source_id: str, error: PrwError) -> Drained:
+        if source_id not in self._denied:
+            self._denied[source_id] = error
+            self._watch(
+                Event(EventKind.FAILED, source_id, code=error.code.value, error=error.message)
+            )
+        return Drained(denied={source_id: error})
+
+    # --- checkpoints ---
+
+    def checkpoints(self) -> ResolverCheckpoints:
+        """Checkpoints that the resolver keeps, each advanced once everything before it is submitted."""
+        stub = CheckpointServiceStub(self._channel)
+        return ResolverCheckpoints(stub, self._spool, self.submit_all, self._resolver.retry)
+
+    async def sync_checkpoints(self, sources: Sequence[tuple[str, str]]) -> None:
+        """After a push: the resolver's checkpoints count (adapters.md, "The runner").
+
+        It is given those of this spool, unless somebody else has advanced its own meanwhile: then the spool takes
+        these, and what they pass is fetched again at worst. Sources of which captures wait are left as they are.
+        """
+        store, local = self.checkpoints(), self._spool.checkpoints
+        states = await asyncio.to_thread(self._spool.ledger.states)
+        waits = {source for source, state in states if state is not CaptureState.SUBMITTED}
+        for tenant, source_id in sources:
+            keys = () if source_id in waits | set(self._denied) else local.keys(tenant, source_id)
+            for key in keys:
+                try:
+                    await store.sync(key)
+                except PrwError as error:
+                    if error.code not in _KEEPS_NONE:
+                        raise
+                    return
+
+    # --- receipts and heartbeats ---
+
+    async def heartbeat(self, run: RunSummary | None = None) -> heartbeat.Pulse | None:
+        """Say that this instance lives, or what its run came to, and note the receipts that come back.
+
+        Best effort: once more after 5 s, then None (if_heartbeat). Raises `PrwError` CREDENTIAL_REVOKED only.
+        """
+        now = datetime.now(UTC)
+        rows = await self._receipts_to_ask(now, 0)
+        who = identity(self._resolver)
+        request = heartbeat.request(who.instance, now, run, sorted(set(rows.values())))
+        for attempt in (1, 2):
+            try:
+                method = self._collectors.Heartbeat
+                answer = heartbeat.pulse(await call(method, request, heartbeat.TIMEOUT, NEVER))
+            except PrwError as error:
+                if not heartbeat.is_skipped(error):
+                    raise
+                # a receipt that the resolver does not know must not silence the heartbeat
+                del request.receipt_ids[:]
+                if attempt == 1 and error.retryable:
+                    await asyncio.sleep(heartbeat.AGAIN.total_seconds())
+            else:
+                await self._note(rows, answer.receipts, now)
+                return answer
+        return None
+
+    async def ask_receipts(self, now: datetime) -> int:
+        """Ask what became of the submitted captures, in batches; how many were asked for.
+
+        A receipt is not asked for more often than every 30 s, nor once its capture is resolved or rejected.
+        """
+        after, asked = 0, 0
+        while rows := await self._receipts_to_ask(now, after):
+            request = BatchGetReceiptsRequest(receipt_ids=sorted(set(rows.values())))
+            method, retry = self._captures.BatchGetReceipts, self._resolver.retry
+            answer = await call(method, request, _RECEIPTS, retry)
+            await self._note(rows, answer.receipts, now)
+            after, asked = max(rows), asked + len(rows)
+        return asked
+
+    async def _receipts_to_ask(self, now: datetime, after: int) -> dict[int, str]:
+        question = partial(
+            self._spool.ledger.receipts_to_ask, after, now - RECEIPT_INTERVAL, _RECEIPTS_AT_ONCE
+        )
+        return dict(await asyncio.to_thread(question))
+
+    async def _note(
+        self, rows: Mapping[int, str], receipts: Sequence[Receipt], now: datetime
+    ) -> None:
+        said = {one.receipt_id: _status(one.status) for one in receipts}
+        statuses = {row: said[receipt] for row, receipt in rows.items() if receipt in said}
+        await asyncio.to_thread(self._spool.ledger.note_receipts, statuses, now)
+
 
 def _status(status: ReceiptStatus.ValueType) -> str:
     return ReceiptStatus.Name(status).removeprefix("RECEIPT_STATUS_").lower()
-
-
-async def _chunks(upload_id: str, body: bytes) -> AsyncIterator[PutArtifactRequest]:
-    yield PutArtifactRequest(upload_id=upload_id)
-    for start in range(0, len(body), CHUNK):
-        yield PutArtifactRequest(chunk=body[start : start + CHUNK])
-
-
-def identity(resolver: ResolverAddress) -> Identity:
-    """Worker and instance as the settings say, else as the token says; raises `PrwError` where neither does.
-
-    The token is only read, not trusted: the resolver decides by its own binding.
-    """
-    claims = _claims(resolver.token())
-    worker = resolver.worker or claims.get("worker_id")
-    instance = resolver.instance or claims.get("sub")
-    if not isinstance(worker, str) or not isinstance(instance, str):
-        raise PrwError(
-            Code.VALIDATION_FAILED,
-            "the token names no worker or instance: give resolver.worker and resolver.instance",
-            field="resolver.worker",
-        )
-    return Identity(worker, instance)
-
-
-def _claims(token: str) -> Mapping[str, Any]:
-    payload = token.split(".")[1] if token.count(".") == 2 else ""
-    try:
-        claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    except (ValueError, binascii.Error):
-        return {}
-    return claims if isinstance(claims, dict) else {}
