@@ -13,7 +13,7 @@ from google.rpc import error_details_pb2
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from grpc_status import rpc_status
 
-from prw.errors import TABLE, PrwError
+from prw.errors import TABLE, Code, PrwError
 from prw.grpc_errors import from_rpc_error, status_code
 from prw.operator.v1 import review_service_pb2
 from tests.resolver.collecting import AT, capture, digest, timestamp
@@ -89,22 +89,28 @@ def sound(method: MethodDescriptor) -> Any:
 async def refused(
     channel: grpc.aio.Channel, method: MethodDescriptor, request: Message
 ) -> PrwError | None:
-    """The error that one call ends with, its status checked against the table; None where it is answered."""
+    """The error that one call ends with, its status checked against the table; None where it is answered.
+
+    A stream that refuses one thing of many says so in its answer.
+    """
     try:
-        await _first_answer(_multicallable(channel, method), method, request)
+        return await _first_answer(_multicallable(channel, method), method, request)
     except grpc.RpcError as error:
         return _typed(error)
-    return None
 
 
-async def _first_answer(call: Any, method: MethodDescriptor, request: Message) -> None:
+async def _first_answer(call: Any, method: MethodDescriptor, request: Message) -> PrwError | None:
     sent = iter([request]) if method.client_streaming else request
     if not method.server_streaming:
         await call(sent, timeout=5)
-        return
+        return None
     stream = call(sent, timeout=5)
-    await stream.read()
+    answer = await stream.read()
     stream.cancel()
+    told = getattr(answer, "error", None)
+    if told is None or not told.code:
+        return None
+    return PrwError(Code(told.code), told.message, field=told.field or None)
 
 
 def _multicallable(channel: grpc.aio.Channel, method: MethodDescriptor) -> Any:

@@ -22,9 +22,10 @@ from prw_resolver.access.service import Access, Issuer, authenticate
 from prw_resolver.catalog.service import ReleasePolicy
 from prw_resolver.extraction.pool import ReaderPool
 from prw_resolver.identity.service import Identifier
+from prw_resolver.intake.artifacts.rpc import ArtifactServicer
 from prw_resolver.intake.checkpoints.rpc import CheckpointServicer
 from prw_resolver.intake.collectors.rpc import CollectorServicer
-from prw_resolver.intake.rpc import ArtifactServicer, CaptureServicer
+from prw_resolver.intake.rpc import CaptureServicer
 from prw_resolver.intake.service import Intake
 from prw_resolver.jobs.queue import JobQueue
 from prw_resolver.objects.local import LocalObjectStore
@@ -169,7 +170,8 @@ def build_server(parts: Parts) -> RpcServer:
     intake = build_intake(parts)
     server.add(collectors_grpc.add_CollectorServiceServicer_to_server, CollectorServicer(intake))
     server.add(checkpoints_grpc.add_CheckpointServiceServicer_to_server, CheckpointServicer(intake))
-    server.add(artifacts_grpc.add_ArtifactServiceServicer_to_server, ArtifactServicer(intake))
+    artifacts = ArtifactServicer(intake, server.draining)
+    server.add(artifacts_grpc.add_ArtifactServiceServicer_to_server, artifacts)
     server.add(captures_grpc.add_CaptureServiceServicer_to_server, CaptureServicer(intake))
     review = Review(parts.db, parts.committer, vocabulary.load)
     server.add(reviews_grpc.add_ReviewServiceServicer_to_server, ReviewServicer(review))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import timedelta
 from pathlib import Path
 
 import psycopg
@@ -42,6 +43,8 @@ class ServerSettings(Settings):
     """PEM file of the authority that must have signed the client certificates of gRPC (mTLS)."""
     max_calls: int = Field(default=512, ge=1)
     """Most calls at once; one more is OVERLOADED."""
+    recheck_every: timedelta = timedelta(seconds=30)
+    """An open stream's caller is looked up again this often, and cut off where it was revoked meanwhile."""
     json_logs: bool = False
     """Logs as one JSON object a line."""
 
@@ -51,6 +54,7 @@ class ServerSettings(Settings):
         return RpcSettings(
             address=self.address,
             max_calls=self.max_calls,
+            recheck_every=self.recheck_every,
             certificate=self.certificate,
             key=self.certificate_key,
             client_authority=self.client_authority,

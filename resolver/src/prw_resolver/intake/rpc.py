@@ -1,20 +1,13 @@
-"""Artifacts and captures over gRPC: translate, call one use case, translate back."""
+"""Captures and receipts over gRPC: translate, call one use case, translate back."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Final
 
 from google.protobuf.struct_pb2 import ListValue, Struct, Value
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from prw.collector.v1 import (
-    artifact_service_pb2 as artifacts_pb,
-)
-from prw.collector.v1 import (
-    artifact_service_pb2_grpc as artifacts_grpc,
-)
 from prw.collector.v1 import (
     capture_service_pb2 as captures_pb,
 )
@@ -25,11 +18,10 @@ from prw.collector.v1 import evidence_pb2 as pb
 from prw.errors import Code, PrwError
 from prw_base.principal import current
 from prw_base.server.rpc import Context
-from prw_resolver.intake import service, uploads
-from prw_resolver.intake.model import Declared, Submission, SubmittedPart
+from prw_resolver.intake import service
+from prw_resolver.intake.model import Submission, SubmittedPart
 from prw_resolver.intake.receipts import Receipt, ReceiptStatus
 from prw_resolver.intake.service import Intake
-from prw_resolver.objects.model import ObjectMeta
 from prw_sdk.evidence import AdapterVersion, Citation, Egress, Presence, Region
 
 _PRESENCE: Final = {
@@ -44,51 +36,6 @@ _STATUS: Final = {
     ReceiptStatus.REJECTED: pb.RECEIPT_STATUS_REJECTED,
     ReceiptStatus.FAILED: pb.RECEIPT_STATUS_FAILED,
 }
-
-
-class ArtifactServicer(artifacts_grpc.ArtifactServiceServicer):
-    """Upload of evidence bytes."""
-
-    def __init__(self, intake: Intake) -> None:
-        self._intake = intake
-
-    async def DeclareUpload(
-        self, request: artifacts_pb.DeclareUploadRequest, context: Context
-    ) -> artifacts_pb.DeclareUploadResponse:
-        meta = ObjectMeta(request.sha256, request.bytes, request.media_type)
-        declared = await uploads.declare(self._intake, current(), request.source_id, meta)
-        return _from_declared(declared)
-
-    async def PutArtifact(
-        self,
-        request_iterator: AsyncIterator[artifacts_pb.PutArtifactRequest],
-        context: Context,
-    ) -> artifacts_pb.PutArtifactResponse:
-        upload_id = await _upload_id(request_iterator)
-        chunks = _chunks(request_iterator)
-        stored = await uploads.put(self._intake, current(), upload_id, chunks)
-        return artifacts_pb.PutArtifactResponse(
-            sha256=stored.sha256, status=artifacts_pb.ARTIFACT_STATUS_STORED
-        )
-
-
-async def _upload_id(messages_in: AsyncIterator[artifacts_pb.PutArtifactRequest]) -> str:
-    async for message in messages_in:
-        if message.WhichOneof("data") == "upload_id":
-            return message.upload_id
-        break
-    raise PrwError(Code.VALIDATION_FAILED, "the first message names the upload", field="upload_id")
-
-
-async def _chunks(
-    messages_in: AsyncIterator[artifacts_pb.PutArtifactRequest],
-) -> AsyncIterator[bytes]:
-    async for message in messages_in:
-        if message.WhichOneof("data") != "chunk":
-            raise PrwError(
-                Code.VALIDATION_FAILED, "only the first message names the upload", field="chunk"
-            )
-        yield message.chunk
 
 
 class CaptureServicer(captures_grpc.CaptureServiceServicer):
@@ -116,16 +63,6 @@ class CaptureServicer(captures_grpc.CaptureServiceServicer):
         receipts = await service.get_receipts(self._intake, current(), request.receipt_ids)
         answers = [from_receipt(receipt) for receipt in receipts]
         return captures_pb.BatchGetReceiptsResponse(receipts=answers)
-
-
-def _from_declared(value: Declared) -> artifacts_pb.DeclareUploadResponse:
-    """The answer to a declaration."""
-    stored, pending = artifacts_pb.ARTIFACT_STATUS_STORED, artifacts_pb.ARTIFACT_STATUS_PENDING
-    return artifacts_pb.DeclareUploadResponse(
-        upload_id=value.upload_id,
-        status=stored if value.stored else pending,
-        expires_at=timestamp(value.expires_at),
-    )
 
 
 def _to_submission(capture: pb.Capture) -> Submission:

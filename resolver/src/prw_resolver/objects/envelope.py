@@ -21,20 +21,24 @@ class Draft:
     """A temporary envelope that is being written; it becomes an object by a link to its sealed file."""
 
     def __init__(self, folder: Path, meta: ObjectMeta) -> None:
+        """Nothing is on the disk before `begin`."""
         self.meta = meta
         self.path = folder / uuid.uuid4().hex
-        self._file = open(self.path, "xb")  # noqa: SIM115 - closed by seal or discard
+        self._file: BinaryIO | None = None
         self._hash = hashlib.sha256()
         self._size = 0
-        self._file.write(_header(meta))
+
+    def begin(self) -> None:
+        """Make the file."""
+        self._file = open(self.path, "xb")  # noqa: SIM115 - closed by discard
+        self._file.write(_header(self.meta))
 
     def write(self, chunk: bytes) -> None:
         """Add bytes; DIGEST_MISMATCH as soon as there are more than were declared."""
         self._size += len(chunk)
-        if self._size > self.meta.size:
-            raise _mismatch(f"more than the {self.meta.size} bytes that were declared")
+        check_room(self.meta, self._size)
         self._hash.update(chunk)
-        self._file.write(chunk)
+        self._open_file.write(chunk)
 
     def seal(self) -> None:
         """Check size and digest, and make the file durable."""
@@ -42,15 +46,29 @@ class Draft:
             raise _mismatch(f"{self._size} bytes instead of the {self.meta.size} declared")
         if self._hash.hexdigest() != self.meta.sha256:
             raise _mismatch("the bytes do not hash to the declared digest")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._open_file.flush()
+        os.fsync(self._open_file.fileno())
 
     def discard(self) -> None:
         """Drop the temporary name; an object that was linked from it stays."""
+        if self._file is None:
+            return
         self.path.unlink(missing_ok=True)
         # A full disk refuses to flush what is being thrown away.
         with suppress(OSError):
             self._file.close()
+
+    @property
+    def _open_file(self) -> BinaryIO:
+        if self._file is None:
+            raise ValueError("the draft has not begun")
+        return self._file
+
+
+def check_room(meta: ObjectMeta, size: int) -> None:
+    """DIGEST_MISMATCH where `size` bytes are more than were declared."""
+    if size > meta.size:
+        raise _mismatch(f"more than the {meta.size} bytes that were declared")
 
 
 def read_meta(path: Path) -> ObjectMeta | None:

@@ -11,6 +11,7 @@ import errno
 import os
 import time
 from collections.abc import AsyncIterable, Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final, TypeVar
@@ -23,6 +24,9 @@ from prw_resolver.objects.model import ObjectKey, ObjectMeta, Put, StoredObject
 
 LEFTOVER_AGE: Final = timedelta(days=1)
 """Temporary files older than this belong to a writer that is gone."""
+
+SMALL: Final = 256 * 1024
+"""Up to so many bytes an object is held in memory and written by one visit to a thread."""
 
 _T = TypeVar("_T")
 
@@ -46,8 +50,11 @@ class LocalObjectStore:
         self, key: ObjectKey, meta: ObjectMeta, chunks: AsyncIterable[bytes]
     ) -> Put:
         """See `ObjectStore.put_if_absent`."""
-        draft = await _disk(envelope.Draft, self._incoming, meta)
+        if meta.size <= SMALL:
+            return await _disk(self._put_small, key, meta, await _whole(meta, chunks))
+        draft = envelope.Draft(self._incoming, meta)
         try:
+            await _disk(draft.begin)
             async for chunk in chunks:
                 await _disk(draft.write, chunk)
             return await _disk(self._commit, draft, key)
@@ -64,6 +71,15 @@ class LocalObjectStore:
     async def head(self, key: ObjectKey) -> ObjectMeta | None:
         """See `ObjectStore.head`."""
         return await _disk(envelope.read_meta, self._path(key))
+
+    def _put_small(self, key: ObjectKey, meta: ObjectMeta, body: bytes) -> Put:
+        draft = envelope.Draft(self._incoming, meta)
+        try:
+            draft.begin()
+            draft.write(body)
+            return self._commit(draft, key)
+        finally:
+            draft.discard()
 
     def _commit(self, draft: envelope.Draft, key: ObjectKey) -> Put:
         draft.seal()
@@ -86,6 +102,15 @@ class LocalObjectStore:
                 leftover.unlink(missing_ok=True)
 
 
+async def _whole(meta: ObjectMeta, chunks: AsyncIterable[bytes]) -> bytes:
+    """The bytes of a small object; what goes beyond its declared size is not held."""
+    held = bytearray()
+    async for chunk in chunks:
+        held += chunk
+        envelope.check_room(meta, len(held))
+    return bytes(held)
+
+
 def _link(draft: envelope.Draft, target: Path) -> Put:
     try:
         os.link(draft.path, target)
@@ -98,11 +123,27 @@ def _link(draft: envelope.Draft, target: Path) -> Put:
 
 
 async def _disk(work: Callable[..., _T], *args: object) -> _T:
-    """Run blocking `work` in a thread; what the disk refuses becomes STORAGE_UNAVAILABLE."""
+    """Run blocking `work` in a thread; what the disk refuses becomes STORAGE_UNAVAILABLE.
+
+    A caller that is cancelled waits for the thread, so that nobody cleans up under it.
+    """
+    thread = asyncio.ensure_future(asyncio.to_thread(work, *args))
     try:
-        return await asyncio.to_thread(work, *args)
+        return await asyncio.shield(thread)
+    except asyncio.CancelledError:
+        await _ended(thread)
+        raise
     except OSError as refused:
         name = errno.errorcode.get(refused.errno or 0, "unknown")
         raise PrwError(
             Code.STORAGE_UNAVAILABLE, f"the object store refused with {name}"
         ) from refused
+
+
+async def _ended(thread: asyncio.Future[_T]) -> None:
+    while not thread.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.wait([thread])
+    # Nobody is left to be told.
+    if not thread.cancelled():
+        thread.exception()

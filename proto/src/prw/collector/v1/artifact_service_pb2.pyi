@@ -330,12 +330,15 @@ class ArtifactRefusal(_message.Message):
     MESSAGE_FIELD_NUMBER: _builtins.int
     RETRYABLE_FIELD_NUMBER: _builtins.int
     DETAILS_FIELD_NUMBER: _builtins.int
+    FIELD_FIELD_NUMBER: _builtins.int
     code: _builtins.str
     """The code, for example "DIGEST_MISMATCH"."""
     message: _builtins.str
     """A sentence for a person."""
     retryable: _builtins.bool
     """Whether sending it again may help."""
+    field: _builtins.str
+    """The field of the declaration that is wrong, or empty."""
     @_builtins.property
     def details(self) -> _containers.ScalarMap[_builtins.str, _builtins.str]:
         """More about it, for example the media type that is stored."""
@@ -347,10 +350,11 @@ class ArtifactRefusal(_message.Message):
         message: _builtins.str = ...,
         retryable: _builtins.bool = ...,
         details: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
+        field: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "details", b"details", "message", b"message", "retryable", b"retryable"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "details", b"details", "field", b"field", "message", b"message", "retryable", b"retryable"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
