@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from datetime import timedelta
 from importlib.resources import files
 from pathlib import Path
@@ -116,6 +117,8 @@ def _each(*watches: Watch) -> Watch:
 def _show(result: RunResult, tally: Tally, json: bool) -> None:
     rows = [summary_row(report, tally.submitted[report.source_id]) for report in result.sources]
     print_table("Run", SUMMARY, rows, json)
+    # whoever follows runs at intervals through a pipe sees each as it ends
+    sys.stdout.flush()
     tally.submitted.clear()
     if result.refused is not None and not result.is_revoked:
         typer.echo(describe(result.refused), err=True)
