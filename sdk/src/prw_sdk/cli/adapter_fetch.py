@@ -116,7 +116,9 @@ async def _parts(adapter: Adapter, target: Target, config: NetConfig) -> tuple[P
             from prw_sdk.fetch.browser import Browser  # noqa: PLC0415
 
             browser = await stack.enter_async_context(Browser())
-        net = HttpNet(config, HostGates(Politeness()), browser=browser)
+        gates = HostGates(Politeness())
+        stack.callback(gates.close)
+        net = HttpNet(config, gates, browser=browser)
         stack.push_async_callback(net.aclose)
         with foreign("fetch"):
             return (await adapter.fetch(target, net)).parts

@@ -66,6 +66,7 @@ async def collect(
         raise _first(unusable) from several
     finally:
         await means.keeper.idle()
+        gates.close()
     return tuple(task.result() for task in tasks)
 
 

@@ -106,12 +106,14 @@ class Stage:
         moment = now or datetime.now(UTC)
         manners = Politeness(1000, at_once)
         limits = RunLimits(concurrency=4, attempt_budget=budget, manners=manners)
-        net = HttpNet(job.net, HostGates(manners, self.folder / "runtime"))
+        gates = HostGates(manners, self.folder / "runtime")
+        net = HttpNet(job.net, gates)
         try:
             means = Means.over(spool, clock=lambda: moment)
             return await SourceRun(job, means, limits).go(net)
         finally:
             await net.aclose()
+            gates.close()
 
     def left_behind(self, spool: Spool) -> tuple[list[tuple[str, ...]], dict[str, object]]:
         """Everything that a run leaves for others: which bytes were captured of which target, and the checkpoint."""
