@@ -20,6 +20,8 @@ from prw.collector.v1 import (
     artifact_service_pb2_grpc,
     capture_service_pb2,
     capture_service_pb2_grpc,
+    checkpoint_service_pb2,
+    checkpoint_service_pb2_grpc,
     collector_service_pb2,
     collector_service_pb2_grpc,
     evidence_pb2,
@@ -98,11 +100,12 @@ def capture(
 
 
 class Caller:
-    """A client of the three services; every refusal is a PrwError."""
+    """A client of the collector's services; every refusal is a PrwError."""
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self._artifacts = artifact_service_pb2_grpc.ArtifactServiceStub(channel)
         self._captures = capture_service_pb2_grpc.CaptureServiceStub(channel)
+        self._checkpoints = checkpoint_service_pb2_grpc.CheckpointServiceStub(channel)
         self._collectors = collector_service_pb2_grpc.CollectorServiceStub(channel)
 
     async def register(self, **fields: Any) -> collector_service_pb2.RegisterResponse:
@@ -147,6 +150,37 @@ class Caller:
         declared = await self.declare(body, source_id)
         return (await self.send(declared.upload_id, body)).sha256
 
+    async def beat(
+        self,
+        at: datetime,
+        run: collector_service_pb2.RunReport | None = None,
+        instance_id: str = "ci_one",
+        receipt_ids: Sequence[str] = (),
+    ) -> collector_service_pb2.HeartbeatResponse:
+        """Say that an instance lives, or what a run came to."""
+        request = collector_service_pb2.HeartbeatRequest(
+            instance_id=instance_id, at=timestamp(at), run=run, receipt_ids=receipt_ids
+        )
+        return await _typed(self._collectors.Heartbeat(request, timeout=5))
+
+    async def checkpoint(self, **key: Any) -> checkpoint_service_pb2.Checkpoint:
+        """Read a checkpoint."""
+        request = checkpoint_service_pb2.GetCheckpointRequest(key=checkpoint_key(**key))
+        return (await _typed(self._checkpoints.GetCheckpoint(request, timeout=5))).checkpoint
+
+    async def advance(
+        self,
+        expected: int,
+        state: str,
+        deferred: Sequence[checkpoint_service_pb2.DeferredItem] = (),
+        **key: Any,
+    ) -> checkpoint_service_pb2.Checkpoint:
+        """Advance a checkpoint."""
+        request = checkpoint_service_pb2.AdvanceCheckpointRequest(
+            key=checkpoint_key(**key), expected_revision=expected, state=state, deferred=deferred
+        )
+        return (await _typed(self._checkpoints.AdvanceCheckpoint(request, timeout=5))).checkpoint
+
     async def submit(self, message: evidence_pb2.Capture) -> evidence_pb2.Receipt:
         """Submit a capture."""
         request = capture_service_pb2.SubmitCaptureRequest(capture=message)
@@ -161,6 +195,12 @@ class Caller:
         """Read many receipts."""
         request = capture_service_pb2.BatchGetReceiptsRequest(receipt_ids=receipt_ids)
         return list((await _typed(self._captures.BatchGetReceipts(request, timeout=5))).receipts)
+
+
+def checkpoint_key(**other: Any) -> checkpoint_service_pb2.CheckpointKey:
+    """The key of a checkpoint of the first source."""
+    fields = {"source_id": "ten_synth_a.src_one", "adapter": "shop", "partition": ""}
+    return checkpoint_service_pb2.CheckpointKey(**(fields | other))
 
 
 def _requests(

@@ -261,6 +261,8 @@ class Checkpoint:
             held = json.loads(self.state, parse_constant=_no_constant)
         except ValueError as bad:
             raise _invalid("state", f"is not JSON: {bad}") from bad
+        except RecursionError as deep:
+            raise _invalid("state", "is nested too deep") from deep
         if not isinstance(held, dict):
             raise _invalid("state", "is no JSON object")
         names = [item["native_record_id"] for item in self.deferred]

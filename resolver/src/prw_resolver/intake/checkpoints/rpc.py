@@ -20,6 +20,8 @@ _OUTCOME: Final = {
     pb.DEFERRED_OUTCOME_RETRY_AT: "retry_at",
     pb.DEFERRED_OUTCOME_POISON: "poison",
 }
+_LONGEST: Final = 3 * 1024 * 1024
+"""Bytes of a step: what is persisted must also fit into the one message that gives it back."""
 _BY_NAME: Final = {name: value for value, name in _OUTCOME.items()}
 
 
@@ -38,6 +40,12 @@ class CheckpointServicer(pb_grpc.CheckpointServiceServicer):
     async def AdvanceCheckpoint(
         self, request: pb.AdvanceCheckpointRequest, context: Context
     ) -> pb.AdvanceCheckpointResponse:
+        if request.ByteSize() > _LONGEST:
+            raise PrwError(
+                Code.VALIDATION_FAILED,
+                f"state and deferred items have more than {_LONGEST} bytes; take some of them up first",
+                field="deferred",
+            )
         following = Checkpoint(
             _to_key(request.key),
             state=request.state,

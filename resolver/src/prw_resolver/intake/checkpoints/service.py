@@ -14,7 +14,7 @@ from prw_resolver.intake.model import Checkpoint, CheckpointKey
 from prw_resolver.intake.service import Intake, machine
 
 _LONGEST_DETAIL: Final = 2048
-"""Characters; gRPC keeps all of an error within 8 KiB."""
+"""Bytes; gRPC keeps all of an error within 8 KiB."""
 
 
 async def get(intake: Intake, principal: Principal, key: CheckpointKey) -> Checkpoint:
@@ -71,7 +71,8 @@ async def _keep(
 def _told(winner: Checkpoint) -> dict[str, str]:
     """What fits beside an error; a longer state is asked for."""
     told = {"revision": str(winner.revision)}
-    return told | ({"state": winner.state} if len(winner.state) <= _LONGEST_DETAIL else {})
+    fits = len(winner.state.encode()) <= _LONGEST_DETAIL
+    return told | ({"state": winner.state} if fits else {})
 
 
 async def look(db: Database, tenant_id: str) -> list[dict[str, Any]]:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from prw.errors import Code, PrwError
 from prw_base.principal import Principal
 from prw_base.server.database import Connection, Database
 from prw_resolver.access.service import source_scope
 from prw_resolver.intake import store
-from prw_resolver.intake.model import LEASE, Heartbeat, Standing
+from prw_resolver.intake.model import Heartbeat, Standing
 from prw_resolver.intake.receipts import Receipt
 from prw_resolver.intake.service import Intake, get_receipts, machine
 
@@ -58,7 +58,7 @@ async def _keep(
     return standing
 
 
-async def look(db: Database, tenant_id: str) -> list[Standing]:
-    """How every instance of a tenant stands, for an operator."""
+async def look(db: Database, tenant_id: str, lease: timedelta) -> list[Standing]:
+    """How every instance of a tenant stands, for an operator; `lease` is how long a heartbeat keeps one live."""
     async with db.transaction(tenant_id, read_only=True) as conn:
-        return await store.standings(conn, tenant_id, LEASE)
+        return await store.standings(conn, tenant_id, lease)
