@@ -72,6 +72,8 @@ def failing(one: Bench, names: frozenset[str], tmp_path: Path) -> dict[str, str]
                 failed.setdefault(name, str(said))
             except pytest.skip.Exception:
                 continue
+            except Exception as error:  # noqa: BLE001  # a check that cannot be made has failed as well
+                failed.setdefault(name, repr(error))
     return failed
 
 
@@ -92,7 +94,7 @@ def _run(check: Check, arguments: dict[str, Any], one: Bench, folder: Path) -> N
         if "planned" in wanted:
             arguments["planned"] = load_plan(one.subject.fixtures, one.fresh())
         if "stage" in wanted:
-            folder.mkdir()
+            folder.mkdir(parents=True)
             arguments["stage"] = held.enter_context(staged(one, folder))
         if "monkeypatch" in wanted:
             arguments["monkeypatch"] = held.enter_context(pytest.MonkeyPatch.context())

@@ -6,6 +6,7 @@ import gzip
 import http
 import socketserver
 import threading
+import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -56,6 +57,8 @@ class Site:
     at_once: int = 0
     most_at_once: int = 0
     gate: threading.Event | None = None
+    slowness: float = 0.0
+    """Seconds that every answer takes."""
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -97,6 +100,7 @@ class _Handler(socketserver.StreamRequestHandler):
         try:
             if self.site.gate is not None:
                 self.site.gate.wait(10)
+            time.sleep(self.site.slowness)
             self.wfile.write(self.site.take(path, headers.get("host", "").partition(":")[0]))
         finally:
             with self.site.lock:

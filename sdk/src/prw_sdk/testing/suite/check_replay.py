@@ -248,6 +248,7 @@ def test_verification_9_overlapping_workers_keep_to_the_limit_and_one_winner_sta
     """Overlap two workers at the provider's limit: calls stay bounded, the persisted winner is not overwritten."""
     spool = stage.spool()
     before = stage.saved(spool)
+    stage.site.slowness = 0.02
 
     async def both() -> None:
         jobs = (stage.job(batch=8), stage.job(batch=8, source_id="src_other"))
