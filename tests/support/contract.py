@@ -62,10 +62,12 @@ def _bytes(message: Message) -> bytes:
     return message.SerializeToString()
 
 
-async def _first(call: Any) -> Message:
+async def _first(call: Any) -> Answer:
     async for message in call:
         first: Message = message
-        return first
+        # A stream that refuses one thing of many says so in its answer.
+        told = getattr(first, "error", None)
+        return Code(told.code) if told is not None and told.code else first
     raise AssertionError("a stream ended without an answer")
 
 

@@ -17,6 +17,7 @@ from prw.catalog.v1 import catalog_service_pb2 as catalog
 from prw.changes.v1 import change_service_pb2 as changes
 from prw.collector.v1 import artifact_service_pb2 as artifacts
 from prw.collector.v1 import capture_service_pb2 as captures
+from prw.collector.v1 import checkpoint_service_pb2 as checkpoints
 from prw.collector.v1 import collector_service_pb2 as collectors
 from prw.collector.v1 import evidence_pb2 as evidence
 from prw.errors import Code
@@ -80,6 +81,8 @@ class Probe:
 def probes(things: Things) -> Iterator[Probe]:
     """At least one for each method of the contract."""
     yield from _collecting(things)
+    yield from _storing(things)
+    yield from _reporting(things)
     yield from _reviewing(things)
     yield from _following()
     yield from _browsing(things)
@@ -112,6 +115,43 @@ def _collecting(things: Things) -> Iterator[Probe]:
     for caller in ("collector", "operator"):
         yield Probe(f"{service}.CaptureService.GetReceipt", caller, [one])
         yield Probe(f"{service}.CaptureService.BatchGetReceipts", caller, [many])
+
+
+def _storing(things: Things) -> Iterator[Probe]:
+    method = "prw.collector.v1.ArtifactService.StoreArtifacts"
+    declared = artifacts.ArtifactDeclaration(
+        sequence=1,
+        source_id=things.capture.source_id,
+        sha256=digest(COMING),
+        bytes=len(COMING),
+        media_type="text/html",
+    )
+    # Bytes that the first tenant has, for a source of the own: they are awaited like any others.
+    held = artifacts.ArtifactDeclaration()
+    held.CopyFrom(declared)
+    held.source_id, held.sha256 = THEIRS, things.capture.parts[0].sha256
+    undeclared = artifacts.ArtifactChunk(sequence=1, data=COMING, last=True)
+    wrong = frozenset({Code.VALIDATION_FAILED})
+    yield Probe(method, "collector", [artifacts.StoreArtifactsRequest(declaration=declared)])
+    yield Probe(method, "collector", [artifacts.StoreArtifactsRequest(declaration=held)], ANSWERED)
+    yield Probe(method, "collector", [artifacts.StoreArtifactsRequest(chunk=undeclared)], wrong)
+
+
+def _reporting(things: Things) -> Iterator[Probe]:
+    service, source = "prw.collector.v1", things.capture.source_id
+    beat = collectors.HeartbeatRequest(instance_id=COLLECTOR, at=things.capture.captured_at)
+    asking = collectors.HeartbeatRequest(
+        instance_id=COLLECTOR, at=things.capture.captured_at, receipt_ids=[things.receipt_id]
+    )
+    # The name is an instance of the first tenant's only.
+    unknown = frozenset({Code.UNKNOWN_INSTANCE})
+    key = checkpoints.CheckpointKey(source_id=source, adapter=things.capture.adapter.name)
+    get = checkpoints.GetCheckpointRequest(key=key)
+    advance = checkpoints.AdvanceCheckpointRequest(key=key, state="{}")
+    yield Probe(f"{service}.CollectorService.Heartbeat", "collector", [beat], unknown)
+    yield Probe(f"{service}.CollectorService.Heartbeat", "collector", [asking])
+    yield Probe(f"{service}.CheckpointService.GetCheckpoint", "collector", [get])
+    yield Probe(f"{service}.CheckpointService.AdvanceCheckpoint", "collector", [advance])
 
 
 def _reviewing(things: Things) -> Iterator[Probe]:

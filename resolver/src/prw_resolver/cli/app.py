@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from prw_resolver.cli import callers, places, programs
+from prw_resolver.cli import callers, collectors, places, programs
 from prw_resolver.cli.jobs import jobs
 from prw_resolver.cli.review import review
 from prw_resolver.cli.session import load_settings
@@ -47,5 +47,7 @@ app.add_typer(places.source, name="source")
 app.add_typer(vocabulary, name="vocabulary")
 app.add_typer(callers.client, name="client")
 app.add_typer(callers.operator, name="operator")
+app.command("collectors")(collectors.collectors)
+app.command("checkpoints")(collectors.checkpoints)
 app.add_typer(review, name="review")
 app.add_typer(jobs, name="jobs")

@@ -63,8 +63,8 @@ class CheckpointServiceServicer:
 
     def AdvanceCheckpoint(self, request, context):
         """AdvanceCheckpoint persists the next state and what is put off, if the checkpoint still has the expected revision.
-        Deadline 5 s. The very same step again is answered as before. CHECKPOINT_CONFLICT carries the winner's revision in its
-        details, and its state up to 2 KiB. A request is at most 3 MiB.
+        Deadline 5 s. The very same step again is answered as before. CHECKPOINT_CONFLICT carries the winner's revision in
+        its details, and its state up to 2 KiB. A request is at most 3 MiB.
         SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, VALIDATION_FAILED.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)

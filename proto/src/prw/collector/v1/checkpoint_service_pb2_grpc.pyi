@@ -24,8 +24,8 @@ class CheckpointServiceStub:
     """
     AdvanceCheckpoint: _aio.UnaryUnaryMultiCallable[_checkpoint_service_pb2.AdvanceCheckpointRequest, _checkpoint_service_pb2.AdvanceCheckpointResponse]
     """AdvanceCheckpoint persists the next state and what is put off, if the checkpoint still has the expected revision.
-    Deadline 5 s. The very same step again is answered as before. CHECKPOINT_CONFLICT carries the winner's revision in its
-    details, and its state up to 2 KiB. A request is at most 3 MiB.
+    Deadline 5 s. The very same step again is answered as before. CHECKPOINT_CONFLICT carries the winner's revision in
+    its details, and its state up to 2 KiB. A request is at most 3 MiB.
     SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, VALIDATION_FAILED.
     """
 
@@ -51,8 +51,8 @@ class CheckpointServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_checkpoint_service_pb2.AdvanceCheckpointRequest, _abc.Awaitable[_checkpoint_service_pb2.AdvanceCheckpointResponse]],
     ) -> _abc.Awaitable[_checkpoint_service_pb2.AdvanceCheckpointResponse]:
         """AdvanceCheckpoint persists the next state and what is put off, if the checkpoint still has the expected revision.
-        Deadline 5 s. The very same step again is answered as before. CHECKPOINT_CONFLICT carries the winner's revision in its
-        details, and its state up to 2 KiB. A request is at most 3 MiB.
+        Deadline 5 s. The very same step again is answered as before. CHECKPOINT_CONFLICT carries the winner's revision in
+        its details, and its state up to 2 KiB. A request is at most 3 MiB.
         SOURCE_SCOPE_DENIED, TENANT_SCOPE_DENIED, VALIDATION_FAILED.
         """
 
