@@ -111,8 +111,9 @@ class Attempt:
         error = f"{failed.url}: {failed.message}"
         if failed.recovery in (Recovery.RETRY, Recovery.LATER):
             return _already(self._put_off(failed.code, error, failed, earlier))
-        # only the target's own address can say that the target is gone
-        if failed.part is not None and failed.part.url_asked == urldefrag(target.url).url:
+        # only a real 404 or 410 of the target's own address says that the target is gone
+        told = failed.part if failed.recovery is Recovery.ABSENT else None
+        if told is not None and told.url_asked == urldefrag(target.url).url:
             return partial(self._absent, target, began, failed, earlier)
         fingerprint = None if earlier is None else earlier.fingerprint
         rejected = Verdict(Outcome.REJECTED, failed.code, sanitised(error), fingerprint=fingerprint)
