@@ -42,6 +42,7 @@ from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import CheckpointKey, Item, ItemKey, SavedCheckpoint
 from prw_sdk.testing.bench import Bench
 from prw_sdk.testing.fixtures import Fixture
+from prw_sdk.testing.plans import load_plan
 from prw_sdk.testing.server import Site, answer, redirect, serving
 
 TENANT, SOURCE = "ten_check", "src_check"
@@ -76,8 +77,14 @@ class Stage:
     ) -> SourceJob:
         """A source whose plan lists the fixtures (or those given), and whose checkpoint counts them."""
         cases = self.cases if listed is None else listed
-        adapter = replaying(self.bench.subject.adapter, cases, batch)
-        return SourceJob(TENANT, Source(source_id, AdapterSettings()), adapter, self._net())
+        kept = tuple(part for case in self.cases for part in case.capture.parts)
+        adapter = replaying(self.bench.subject.adapter, cases, kept, batch)
+        return SourceJob(TENANT, replace(self._source(), source_id=source_id), adapter, self._net())
+
+    def _source(self) -> Source:
+        """The source of the recorded plan, since a `fetch` may depend on its settings; else one without any."""
+        planned = load_plan(self.bench.subject.fixtures, self.bench.adapter)
+        return Source(SOURCE, AdapterSettings()) if planned is None else planned.source
 
     def _net(self) -> NetConfig:
         hosts = {_host(part.url_asked) for case in self.cases for part in case.capture.parts}
@@ -176,9 +183,10 @@ def target_of(case: Fixture) -> Target:
     return Target(case.capture.native_record_id, case.capture.parts[0].url_asked)
 
 
-def replaying(adapter: type[Adapter], cases: Sequence[Fixture], batch: int = 1) -> Adapter:
-    """The adapter with a plan that lists the fixtures, over a network that knows their addresses."""
-    kept = tuple(part for case in cases for part in case.capture.parts)
+def replaying(
+    adapter: type[Adapter], cases: Sequence[Fixture], kept: tuple[Part, ...], batch: int = 1
+) -> Adapter:
+    """The adapter with a plan that lists the fixtures, over a network that knows the addresses of what was kept."""
     config = dict(cases[0].capture.config) if cases else {}
 
     def plan(
@@ -191,12 +199,12 @@ def replaying(adapter: type[Adapter], cases: Sequence[Fixture], batch: int = 1) 
         return Fetched(tuple(fetched.parts))
 
     def pinned(self: Adapter, source: Source) -> Mapping[str, object]:
+        if isinstance(source.settings, adapter.settings):
+            adapter.config(self, source)
         return config
 
     members = {"plan": plan, "fetch": fetch, "config": pinned, "bounds": ()}
-    made: type[Adapter] = type(
-        adapter.__name__, (adapter,), {**members, "settings": AdapterSettings}
-    )
+    made: type[Adapter] = type(adapter.__name__, (adapter,), members)
     return made()
 
 
