@@ -25,6 +25,8 @@ KEYS = {
     "settled": {"item", "outcome"},
     "skipped": {"item", "outcome"},
     "checkpoint": set(),
+    "changed": {"code", "error"},
+    "breached": {"code", "error"},
     "failed": {"code", "error"},
     "ended": set(),
     "submitted": {"item"},

@@ -34,7 +34,11 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One thing that happened to a source, or to one item of it. `count` says how many were planned."""
+    """One thing that happened to a source, or to one item of it.
+
+    `count` says how many were planned, `host` who was asked for an item, and `seconds` how long that took, the wait for
+    a turn included.
+    """
 
     kind: EventKind
     source_id: str
@@ -44,6 +48,8 @@ class Event:
     error: str | None = None
     count: int = 0
     kept: bool = False
+    host: str | None = None
+    seconds: float = 0.0
 
 
 Watch = Callable[[Event], None]

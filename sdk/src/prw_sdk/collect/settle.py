@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Sequence
 
 from prw_base.faults import fault
@@ -52,12 +53,15 @@ class Settler:
             self._telling.item(found, skipped=True)
             return
         async with self._places:
+            began = time.monotonic()
             judge = await self._attempt.at(target, self._net(key, found, net), _verdict(found))
+            seconds = time.monotonic() - began
         work = Work(lambda: self._judged(judge, key, target, found), self.book)
         kept = await self._means.keeper.keep(work)
         fault("collect.after_keep")
         is_new = kept.applied and kept.settling.capture is not None
-        self._telling.item(kept.settling.item, skipped=not kept.applied, kept=is_new)
+        item, skipped = kept.settling.item, not kept.applied
+        self._telling.item(item, skipped=skipped, kept=is_new, seconds=seconds)
 
     def _net(self, key: ItemKey, found: Item | None, net: AskingNet) -> Net:
         if found is None or found.verdict.fingerprint is None:

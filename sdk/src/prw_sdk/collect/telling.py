@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from urllib.parse import urlsplit
 
 import structlog
 
@@ -49,8 +51,8 @@ class Telling:
         self.planned += count
         self.say(EventKind.PLANNED, count)
 
-    def item(self, item: Item, *, skipped: bool, kept: bool = False) -> None:
-        """An item was settled, or had been."""
+    def item(self, item: Item, *, skipped: bool, kept: bool = False, seconds: float = 0.0) -> None:
+        """An item was settled in so many seconds, or had been."""
         said = item.verdict
         self._outcomes[said.outcome] += 1
         self._skipped += skipped
@@ -59,7 +61,7 @@ class Telling:
         kind = EventKind.SKIPPED if skipped else EventKind.SETTLED
         name = item.key.native_id
         told = Event(kind, self._source_id, name, said.outcome, said.code, said.error, kept=kept)
-        self._watch(told)
+        self._watch(replace(told, host=_host(item.url), seconds=seconds))
 
     def fail(self, code: str, message: str) -> Failure:
         """The run has failed."""
@@ -93,3 +95,10 @@ class Telling:
             outcomes=self._outcomes,
             resumed=run.resumed,
         )
+
+
+def _host(url: str) -> str | None:
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None

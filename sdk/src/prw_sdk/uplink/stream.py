@@ -258,4 +258,5 @@ def refusal(said: ArtifactRefusal) -> PrwError:
     known = said.code in Code.__members__
     unknown = Code.UNAVAILABLE if said.retryable else Code.INTERNAL
     code = Code(said.code) if known else unknown
-    return PrwError(code, said.message or said.code, details=dict(said.details))
+    named = said.field or None
+    return PrwError(code, said.message or said.code, field=named, details=dict(said.details))
