@@ -13,7 +13,17 @@ from hypothesis import strategies as st
 from prw_sdk.adapter import Disposition, Excluded, Kind, NotARecord, Stated, Stored, matching
 from prw_sdk.evidence import AdapterVersion, Capture, Part
 from prw_sdk.locate import fold, leads_back, resolve
-from prw_sdk.take import Node, json_leaves, json_node, jsonld, parsed, stated, take
+from prw_sdk.take import (
+    Node,
+    json_leaves,
+    json_node,
+    jsonld,
+    labelled,
+    page_leaves,
+    parsed,
+    stated,
+    take,
+)
 
 AT = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 URL = "https://shop.example/p/1"
@@ -206,3 +216,35 @@ def test_every_leaf_of_any_document_leads_back(value: dict[str, object]) -> None
     """Whatever the names: slashes, tildes, dots, quotes, blanks, none at all."""
     page = part(json.dumps(value), "application/json")
     assert lost(json_node(page), page) == []
+
+
+SHOWN = """<html><body><h1> Frame  <b>F&amp;1</b></h1>
+<img class=photo src="/a.png"><img class=photo><img class=photo src="/b.png">
+<table><tr><th>Part number:</th><td>F-1</td></tr><tr><th>Weight</th><!-- kg --><td> 1.20
+kg</td></tr><tr><th> </th><td>x</td></tr><tr><th>Alone</th></tr><tr><th>Colour</th><td></td></tr></table>
+<dl><dt>Size</dt><dd>XL</dd></dl></body></html>"""
+
+
+def test_what_a_page_shows_is_taken_by_place_and_by_label() -> None:
+    """Texts folded, attributes as they are, each at a place that leads back."""
+    page = part(SHOWN)
+    title = page_leaves(page, "title", "h1")
+    photos = page_leaves(page, "photo", "img.photo", "src")
+    facts = labelled(page, "th, dt", "facts")
+    assert [leaf.text for leaf in title] == ["Frame F&1"]
+    assert [leaf.text for leaf in photos] == ["/a.png", "/b.png"]
+    assert [(leaf.name, leaf.kind, leaf.text) for leaf in facts] == [
+        ("facts.Part number", Kind.TEXT, "F-1"),
+        ("facts.Weight", Kind.TEXT, "1.20 kg"),
+        ("facts.Colour", Kind.EMPTY, ""),
+        ("facts.Size", Kind.TEXT, "XL"),
+    ]
+    for leaf in (*title, *photos, *facts):
+        assert not leaf.text or fold(resolve(page, leaf.locator.selector) or "") == fold(leaf.text)
+
+
+def test_a_selector_that_is_none_is_told() -> None:
+    """And a page that is none shows nothing."""
+    with pytest.raises(ValueError, match="is no CSS selector"):
+        page_leaves(part(SHOWN), "x", "h1[")
+    assert labelled(part(""), "th") == page_leaves(part(""), "x", "h1") == ()

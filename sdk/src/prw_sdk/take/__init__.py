@@ -9,6 +9,7 @@ Texts are exactly what the source wrote: a price of ``12.90`` stays ``12.90``.
 
 from prw_sdk.take.documents import json_leaves, json_node, jsonld
 from prw_sdk.take.leaves import SELLER, Leaf, Node, Taken, stated, take
+from prw_sdk.take.markup import labelled, page_leaves
 from prw_sdk.take.text import Number, parsed
 
 __all__ = [
@@ -20,6 +21,8 @@ __all__ = [
     "json_leaves",
     "json_node",
     "jsonld",
+    "labelled",
+    "page_leaves",
     "parsed",
     "stated",
     "take",

@@ -13,6 +13,7 @@ from lxml import etree
 from prw_sdk.adapter import Kind, NotARecord
 from prw_sdk.evidence import Locator, Part, Selector, SelectorType
 from prw_sdk.take.leaves import Leaf, Node, joined
+from prw_sdk.take.markup import tree_of
 from prw_sdk.take.text import Number, parsed
 
 DEEPEST = 40
@@ -204,12 +205,7 @@ _SCRIPTS = "//script[contains(translate(@type,'DJLNOS','djlnos'),'ld+json')]"
 
 
 def _scripts(part: Part) -> Iterator[tuple[_Place, object]]:
-    raw = part.text().lstrip("\ufeff \t\r\n").encode("utf-8", errors="replace")
-    try:
-        parser = etree.HTMLParser(encoding="utf-8", huge_tree=True, no_network=True)
-        tree = etree.fromstring(raw, parser)
-    except etree.XMLSyntaxError:
-        return
+    tree = tree_of(part)
     found = [] if tree is None else tree.xpath(_SCRIPTS)
     scripts = (
         [one for one in found if isinstance(one, etree._Element)] if isinstance(found, list) else []
