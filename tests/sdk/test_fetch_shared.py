@@ -15,8 +15,10 @@ from pathlib import Path
 import pytest
 
 from prw_sdk.fetch.gates import HostBusy, HostGates, Politeness
+from prw_sdk.fetch.http import HttpNet
 from prw_sdk.fetch.places import HostPlaces
 from prw_sdk.fetch.runtime import RuntimeFolderUnusable, default_folder, secured
+from tests.sdk.jobs import net_config
 from tests.sdk.misbehaving import Site, answer
 from tests.support.waiting import until
 
@@ -143,6 +145,30 @@ async def test_a_turn_that_was_given_up_gives_its_place_back() -> None:
             await waiting
     await asyncio.wait_for(_turn(gates), 5)
     await asyncio.wait_for(_turn(other), 5)
+
+
+@pytest.mark.parametrize("ended_by", ["net", "gates"])
+def test_no_place_is_kept_beyond_a_loop(site: Site, ended_by: str) -> None:
+    """Whoever closes its network has given its places back, whatever became of its timers."""
+    host = f"127.0.0.1:{site.port}"
+    gates = HostGates(Politeness(1000, 1))
+
+    async def one() -> None:
+        if ended_by == "gates":
+            async with gates.turn(host):
+                pass
+            gates.close()
+            return
+        net = HttpNet(net_config(site), gates)
+        await net.get(site.serve("/a", answer(b"x")), role="page")
+        await net.aclose()
+
+    async def other() -> None:
+        async with HostGates(Politeness(1000, 1)).turn(host):
+            pass
+
+    asyncio.run(one())
+    asyncio.run(asyncio.wait_for(other(), 5))
 
 
 def test_times_of_another_start_of_the_machine_or_of_no_sense_are_void(tmp_path: Path) -> None:

@@ -91,7 +91,8 @@ class HttpNet:
         self.answers = 0
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections, and give back what places at hosts are still kept."""
+        self._gates.close()
         await self._client.aclose()
 
     @property
