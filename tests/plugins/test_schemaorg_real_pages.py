@@ -90,7 +90,7 @@ def test_a_real_page_is_read_with_locators_that_lead_back(name: str) -> None:
     assert {key: found.get(key) for key in STATED[name]} == STATED[name]
     assert all(leads_back(claim, taken) for claim in claims(record))
     assert [
-        one for one in ADAPTER.stated(taken) if ADAPTER.disposition(one, taken.config) is None
+        one for one in ADAPTER.stated(taken) if ADAPTER.disposition(one.name, taken.config) is None
     ] == []
 
 

@@ -17,7 +17,7 @@ from tests.plugins.reading import capture, claims, plain
 
 ADAPTER = SchemaOrg()
 SCRIPT = '<script type="application/ld+json">%s</script>'
-FOLDER = Path(__file__).parent / "fixtures" / "schemaorg"
+FOLDER = Path(__file__).parents[2] / "plugins" / "schemaorg" / "fixtures"
 DAMAGE = (
     *(b"", b"<", b">", b'"', b"{", b"}", b"[", b"]", b",", b"\\", b"\x00", b"//", b"/*", b"*/"),
     *(b"&quot;", b"</script>", b"<!--", b"-->", b"\\ud800", b"null", b'"@id":"#a",', b"itemscope "),
@@ -128,7 +128,7 @@ def test_a_price_that_is_no_value_is_no_claim() -> None:
 def test_a_damaged_page_is_read_with_locators_that_lead_back_or_not_at_all(seed: int) -> None:
     """Whatever damage does to a page, no claim is made that is not found again."""
     chance = random.Random(seed)
-    pages = [path.read_bytes() for path in sorted(FOLDER.glob("*.html"))]
+    pages = [path.read_bytes() for path in sorted(FOLDER.glob("*/page.html"))]
     for _ in range(10):
         page = bytearray(chance.choice(pages))
         for _ in range(chance.randint(1, 6)):

@@ -15,7 +15,7 @@ from prw_sdk.adapter import Excluded, NotARecord, Source, Stored
 from prw_sdk.evidence import Presence
 from tests.plugins.reading import capture, plain
 
-FOLDER = Path(__file__).parent / "fixtures" / "schemaorg"
+FOLDER = Path(__file__).parents[2] / "plugins" / "schemaorg" / "fixtures"
 ADAPTER = SchemaOrg()
 
 
@@ -28,7 +28,7 @@ def config(**settings: Any) -> dict[str, object]:
 
 def read(name: str, **settings: Any) -> dict[str, Any]:
     """The first record of a fixture under these settings."""
-    body = (FOLDER / f"{name}.html").read_bytes()
+    body = (FOLDER / name / "page.html").read_bytes()
     taken = capture(body, f"https://shop.example/p/{name}", config=config(**settings))
     return plain(next(iter(ADAPTER.read(taken))))
 
@@ -93,7 +93,7 @@ def test_settings_that_mean_nothing_are_refused(settings: dict[str, Any]) -> Non
 
 def test_an_absent_page_is_no_record() -> None:
     """A capture of a 404 or 410 says that the target is gone."""
-    body = (FOLDER / "jsonld-graph.html").read_bytes()
+    body = (FOLDER / "jsonld-graph" / "page.html").read_bytes()
     gone = capture(body, "https://shop.example/p/x", presence=Presence.ABSENT)
     with pytest.raises(NotARecord, match="gone"):
         ADAPTER.read(gone)

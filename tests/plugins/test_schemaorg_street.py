@@ -47,7 +47,7 @@ def test_a_page_of_the_street_gives_its_listings(page: TruePage) -> None:
     assert {(value(one, "core:sku"), value(one, "offer:seller")) for one in records} == expected
     assert len(records) == page.listings
     assert all(leads_back(claim, taken) for record in records for claim in claims(record))
-    assert all(ADAPTER.disposition(name, taken.config) for name in ADAPTER.stated(taken))
+    assert all(ADAPTER.disposition(one.name, taken.config) for one in ADAPTER.stated(taken))
 
 
 @pytest.mark.parametrize(

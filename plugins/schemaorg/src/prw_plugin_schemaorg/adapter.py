@@ -12,7 +12,17 @@ from prw_plugin_schemaorg.page import ROLE, open_page
 from prw_plugin_schemaorg.records import records
 from prw_plugin_schemaorg.settings import SchemaOrgSettings, pinned, reading
 from prw_plugin_schemaorg.stated import stated
-from prw_sdk.adapter import Adapter, Batch, Checkpoint, Disposition, Fetched, Net, Source, Target
+from prw_sdk.adapter import (
+    Adapter,
+    Batch,
+    Checkpoint,
+    Disposition,
+    Fetched,
+    Net,
+    Source,
+    Stated,
+    Target,
+)
 from prw_sdk.evidence import Capture, Record
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.5"
@@ -41,8 +51,8 @@ class SchemaOrg(Adapter):
         page = open_page(capture)
         return tuple(records(page, articles(page)))
 
-    def stated(self, capture: Capture) -> Iterable[str]:
-        """Every labelled name of the page; raises `NotARecord` where the capture holds no page."""
+    def stated(self, capture: Capture) -> Iterable[Stated]:
+        """Every labelled name of the page with its kinds; raises `NotARecord` where the capture holds no page."""
         return stated(open_page(capture))
 
     def disposition(self, name: str, config: Mapping[str, object]) -> Disposition | None:

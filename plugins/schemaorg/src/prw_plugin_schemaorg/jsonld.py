@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterator
 
 from lxml import etree
 
 from prw_plugin_schemaorg.dom import elements, text
 from prw_plugin_schemaorg.nodes import Leaf, Markup, Node, clean, local_name
+from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Selector, SelectorType
+from prw_sdk.take import Number, parsed
 
 SCRIPTS = "//script[contains(translate(@type,'DJLNOS','djlnos'),'ld+json')]"
 DEEPEST = 40
 
 _PLAIN = '//script[@type="application/ld+json"]'
-
-# What is not closed goes on to the end, so that no text is looked through again for what it has not got.
-_STRING = r'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)'
-_NOISE = re.compile(
-    rf"({_STRING})|/\*.*?(?:\*/|\Z)|//[^\n]*|<!--|-->|<!\[CDATA\[|\]\]>|,(?=\s*[}}\]])", re.DOTALL
-)
-_BAD_ESCAPE = re.compile(r'\\(?:([^"\\/bfnrtu])|(["\\/bfnrtu]))')
-_DECODER = json.JSONDecoder(strict=False, parse_float=str, parse_int=str, parse_constant=str)
 
 
 def roots(tree: etree._Element) -> Iterator[Node]:
@@ -43,30 +35,19 @@ class Script:
     def __init__(self, xpath: str) -> None:
         self._xpath = xpath
 
-    def leaf(self, stated: str, pointer: str) -> Leaf:
+    def leaf(self, stated: str, pointer: str, kind: Kind) -> Leaf:
         """A value of this script."""
         within = Selector(SelectorType.JSON_POINTER, pointer)
-        return Leaf(clean(stated), Selector(SelectorType.XPATH, self._xpath, refined_by=within))
+        where = Selector(SelectorType.XPATH, self._xpath, refined_by=within)
+        return Leaf(clean(stated), where, kind)
 
 
 def _loads(script: str) -> object:
-    """The first JSON value of a script, numbers as their literal text; None where none can be read safely.
-
-    Comments, CDATA marks, trailing commas, raw control characters and whatever follows the value are
-    tolerated, since none of them can change what a value says: each counts as a blank.
-    """
+    """The first JSON value of a script; None where none can be read safely."""
     try:
-        return _DECODER.decode(script)
-    except (ValueError, RecursionError):
-        mended = _NOISE.sub(lambda found: _mended(found[1] or " "), script).lstrip(" \t\r\n\ufeff;")
-    try:
-        return _DECODER.raw_decode(mended)[0]
-    except (ValueError, RecursionError):
+        return parsed(script)
+    except ValueError:
         return None
-
-
-def _mended(string: str) -> str:
-    return _BAD_ESCAPE.sub(lambda escape: escape[1] or escape[0], string)
 
 
 def _standing(value: object, at: Script, pointer: str) -> Iterator[Leaf | Node]:
@@ -89,7 +70,16 @@ def _node(value: dict[str, object], at: Script, pointer: str, depth: int) -> Nod
         ),
         identity if isinstance(identity, str) else None,
         tuple(_members(value, at, pointer, depth)),
+        tuple((local_name(name), kind) for name, item in value.items() if (kind := _silent(item))),
     )
+
+
+def _silent(item: object) -> Kind | None:
+    """How a member states nothing, or None where it states something."""
+    if item is None:
+        return Kind.NULL
+    is_empty = item in ([], {}) or (isinstance(item, str) and not item.strip())
+    return Kind.EMPTY if is_empty else None
 
 
 def _members(
@@ -104,13 +94,14 @@ def _members(
 def _values(value: object, at: Script, pointer: str, depth: int) -> Iterator[Leaf | Node]:
     """The leaves and nodes that a member holds; empty strings and null state nothing."""
     if isinstance(value, bool):
-        yield at.leaf("true" if value else "false", pointer)
+        yield at.leaf("true" if value else "false", pointer, Kind.BOOLEAN)
     elif isinstance(value, str) and value.strip():
-        yield at.leaf(value, pointer)
+        kind = Kind.NUMBER if isinstance(value, Number) else Kind.TEXT
+        yield at.leaf(value, pointer, kind)
     elif isinstance(value, list) and depth < DEEPEST:
         for index, item in enumerate(value):
             yield from _values(item, at, f"{pointer}/{index}", depth + 1)
     elif isinstance(value, dict) and "@value" in value:
         yield from _values(value["@value"], at, f"{pointer}/@value", depth + 1)
-    elif isinstance(value, dict) and depth < DEEPEST:
+    elif isinstance(value, dict) and value and depth < DEEPEST:
         yield _node(value, at, pointer, depth)

@@ -10,6 +10,7 @@ from lxml import etree
 
 from prw_plugin_schemaorg.dom import elements, text
 from prw_plugin_schemaorg.nodes import Leaf, Markup, Node, clean, local_name
+from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Selector, SelectorType
 
 DEEPEST = 40
@@ -125,7 +126,14 @@ class _Items:
             frozenset(map(local_name, element.get("itemtype", "").split())),
             element.get("itemid"),
             tuple(self._members(element, (*above, element))) if is_read else (),
+            tuple(self._silent(element)) if is_read else (),
         )
+
+    def _silent(self, item: etree._Element) -> Iterator[tuple[str, Kind]]:
+        for element in self._properties[item]:
+            if "itemscope" not in element.attrib and self._leaf(element) is None:
+                for name in element.get("itemprop", "").split():
+                    yield local_name(name), Kind.EMPTY
 
     def _members(
         self, item: etree._Element, above: tuple[etree._Element, ...]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Selector
 
 _NO_DATABASE_TEXT = re.compile("[\x00\ud800-\udfff]")
@@ -27,16 +28,25 @@ class Leaf:
 
     text: str
     selector: Selector
+    kind: Kind = Kind.TEXT
+
+
+Silent = tuple[tuple[str, Kind], ...]
+"""Names that stand without a value: null, or with nothing in them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An item of the markup: its types and member names without their vocabulary's address."""
+    """An item of the markup: its types and member names without their vocabulary's address.
+
+    `silent` are the members that state nothing; no reader looks at them.
+    """
 
     markup: Markup
     types: frozenset[str] = frozenset()
     identity: str | None = None
     members: tuple[tuple[str, Leaf | Node], ...] = ()
+    silent: Silent = ()
     _by_name: dict[str, list[Leaf | Node]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )

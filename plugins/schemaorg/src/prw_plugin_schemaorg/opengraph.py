@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from lxml import etree
 
 from prw_plugin_schemaorg.nodes import Leaf, Markup, Node, clean
+from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Selector, SelectorType
 
 _LABELLED = re.compile(
@@ -18,9 +19,11 @@ _LABELLED = re.compile(
 
 def read(tree: etree._Element) -> Node:
     """All labelled meta elements of the page; its type is what ``og:type`` says."""
-    members = tuple(_members(tree))
+    found = tuple(_members(tree))
+    members = tuple((name, leaf) for name, leaf in found if leaf.text)
     kinds = (leaf.text for name, leaf in members if name == "og:type")
-    return Node(Markup.OPENGRAPH, frozenset(kinds), None, members)
+    silent = tuple((name, Kind.EMPTY) for name, leaf in found if not leaf.text)
+    return Node(Markup.OPENGRAPH, frozenset(kinds), None, members, silent)
 
 
 def _members(tree: etree._Element) -> Iterator[tuple[str, Leaf]]:
@@ -31,10 +34,11 @@ def _members(tree: etree._Element) -> Iterator[tuple[str, Leaf]]:
         only = "" if attribute == "property" else "[not(@property)]"
         label = f'//meta[@{attribute}="{written}"]{only}'
         times[label] += 1
-        if _LABELLED.fullmatch(written.strip().lower()) and element.get("content", "").strip():
+        if _LABELLED.fullmatch(written.strip().lower()):
             yield written.strip().lower(), _leaf(element, f"({label})[{times[label]}]")
 
 
 def _leaf(element: etree._Element, path: str) -> Leaf:
     where = Selector(SelectorType.XPATH, path, attribute="content")
-    return Leaf(clean(element.get("content", "")), where)
+    stated = element.get("content", "")
+    return Leaf(clean(stated) if stated.strip() else "", where)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
+import parsel
 from pydantic import Field, field_validator, model_validator
 
 from prw_plugin_schemaorg.vocabulary import PROPERTIES, folded
@@ -20,11 +21,18 @@ class SchemaOrgSettings(AdapterSettings):
     """Where a shop's product pages are found, and how it names its properties.
 
     `sitemaps` are the addresses of sitemaps or sitemap indexes. Without any, those are used that `site`'s robots.txt
-    names, else its ``/sitemap.xml``. `include` and `exclude` are regular expressions searched in a page's address.
+    names, else its ``/sitemap.xml``. `categories` are the addresses of pages that list products, another way to find
+    them; with it sitemaps are read only where they are named too. `include` and `exclude` are regular expressions
+    searched in a page's address.
     """
 
     site: str | None = Field(default=None, pattern=r"^https?://[^/\s]+")
     sitemaps: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    links: str | None = None
+    """A CSS selector of the links to products on the pages of `categories`: ``.tile a.title``."""
+    next_page: str = 'a[rel~="next"], link[rel~="next"]'
+    """A CSS selector of the link from one page of a category to the next."""
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     properties: Mapping[str, str] = Field(default_factory=dict)
@@ -48,6 +56,15 @@ class SchemaOrgSettings(AdapterSettings):
                 raise ValueError(f"{pattern!r} is no regular expression: {error}") from error
         return patterns
 
+    @field_validator("links", "next_page")
+    @classmethod
+    def _are_selectors(cls, selector: str | None) -> str | None:
+        try:
+            parsel.css2xpath(selector or "a")
+        except (SyntaxError, ValueError) as error:
+            raise ValueError(f"{selector!r} is no CSS selector: {error}") from error
+        return selector
+
     @field_validator("properties")
     @classmethod
     def _are_attributes(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
@@ -66,8 +83,14 @@ class SchemaOrgSettings(AdapterSettings):
 
     @model_validator(mode="after")
     def _has_a_start(self) -> SchemaOrgSettings:
-        if not self.site and not self.sitemaps:
-            raise ValueError("write `sitemaps`, or `site` to find them through its robots.txt")
+        if not self.site and not self.sitemaps and not self.categories:
+            raise ValueError(
+                "write `sitemaps`, `categories`, or `site` to find its sitemaps through its robots.txt"
+            )
+        if self.categories and not self.links:
+            raise ValueError(
+                "write `links`: the CSS selector of the links to products on the pages of `categories`"
+            )
         return self
 
 

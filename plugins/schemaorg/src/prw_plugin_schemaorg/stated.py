@@ -9,6 +9,7 @@ from prw_plugin_schemaorg.nodes import Graph, Leaf, Node
 from prw_plugin_schemaorg.page import Page
 from prw_plugin_schemaorg.selection import OFFER_TYPES, PRODUCT_TYPES
 from prw_plugin_schemaorg.settings import PROPERTY_PATHS
+from prw_sdk.adapter import Kind, Stated
 
 _SAME_AGAIN = {
     "hasVariant": "",
@@ -19,20 +20,21 @@ _SAME_AGAIN = {
 """Where a product or an offer stands within another: its names are the same ones."""
 
 
-def stated(page: Page) -> list[str]:
-    """All labelled names, each once and in order.
+def stated(page: Page) -> list[Stated]:
+    """All labelled names, each with each kind of its values once, in order.
 
     A product's names are its paths (``offers.price``), whether it stands alone, in a group or as a page's main
     entity; anything else is named by its type (``BreadcrumbList.itemListElement``); OpenGraph by its own names.
     """
-    names = {name for graph in (page.jsonld, page.microdata) for name in _of_graph(graph)}
-    names.update(name for name, _ in page.opengraph.members)
+    names = {one for graph in (page.jsonld, page.microdata) for one in _of_graph(graph)}
+    names.update(Stated(name, Kind.TEXT) for name, _ in page.opengraph.members)
+    names.update(Stated(name, kind) for name, kind in page.opengraph.silent)
     if page.canonical is not None:
-        names.add("link.canonical")
-    return sorted(names)
+        names.add(Stated("link.canonical", Kind.TEXT))
+    return sorted(names, key=lambda one: (one.name, one.kind))
 
 
-def _of_graph(graph: Graph) -> Iterator[str]:
+def _of_graph(graph: Graph) -> Iterator[Stated]:
     """Products first: what they refer to is named as theirs, and only the rest by its own type."""
     walk = _Walk(graph)
     for root in sorted(graph.roots, key=_is_beside):
@@ -57,34 +59,47 @@ class _Walk:
         self._graph = graph
         self.seen: set[int] = set()
 
-    def within(self, node: Node, path: str) -> Iterator[str]:
+    def within(self, node: Node, path: str) -> Iterator[Stated]:
         """The names of a node's members and of theirs."""
         self.seen.add(id(node))
         for name, value in node.members:
             here = _path(path, name, self._graph.real(value))
             yield from self._of_value(self._graph.real(value), here)
+        for name, kind in node.silent:
+            yield Stated(_joined(path, name), kind)
 
-    def _of_value(self, value: Leaf | Node, here: str) -> Iterator[str]:
-        if isinstance(value, Leaf) or not value.members:
-            yield here
+    def _of_value(self, value: Leaf | Node, here: str) -> Iterator[Stated]:
+        if isinstance(value, Leaf):
+            yield Stated(here, value.kind)
+        elif not value.members and not value.silent:
+            yield Stated(here, Kind.OBJECT)
         elif here in PROPERTY_PATHS:
             yield from self._property(value, here)
         elif id(value) not in self.seen:
             yield from self.within(value, here)
 
-    def _property(self, stated: Node, path: str) -> Iterator[str]:
+    def _property(self, stated: Node, path: str) -> Iterator[Stated]:
         """A labelled property under its label; what it states beside name and value under that."""
         called = label(self._graph, stated)
         here = f"{path}.{called}" if called else path
-        for name, _ in stated.members:
+        values = [(name, _kind(value)) for name, value in stated.members]
+        for name, kind in (*values, *stated.silent):
             if name == "value":
-                yield here
+                yield Stated(here, kind)
             elif name not in ("name", "propertyID"):
-                yield f"{here}.{name}"
+                yield Stated(f"{here}.{name}", kind)
+
+
+def _kind(value: Leaf | Node) -> Kind:
+    return value.kind if isinstance(value, Leaf) else Kind.OBJECT
+
+
+def _joined(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name
 
 
 def _path(path: str, name: str, value: Leaf | Node) -> str:
-    here = f"{path}.{name}" if path else name
+    here = _joined(path, name)
     if isinstance(value, Leaf) or not value.members:
         return here
     if value.types & PRODUCT_TYPES and name == "mainEntity":

@@ -1,4 +1,4 @@
-"""The walk over a shop's sitemaps, which a later run can take up where an earlier one was cut off."""
+"""The walk over a shop's sitemaps and categories, which a later run can take up where an earlier one was cut off."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import islice
 from urllib.parse import urljoin
 
-from prw_plugin_schemaorg import sitemap
+from prw_plugin_schemaorg import categories, sitemap
 from prw_plugin_schemaorg.addresses import page_id, site
 from prw_plugin_schemaorg.settings import SchemaOrgSettings
 from prw_sdk.adapter import Batch, Checkpoint, Net, NetFailed, Target
@@ -40,13 +40,14 @@ async def batches(
     yield Batch((), COMPLETE)
     if walk.is_cut:
         raise TooMuch(
-            f"the sitemaps list more than {sitemap.MOST_ADDRESSES} addresses in one, or more than "
-            f"{MOST_SITEMAPS} sitemaps; the rest was not read: name some of them in `sitemaps`"
+            f"one of the sitemaps lists more than {sitemap.MOST_ADDRESSES} addresses, a category has more than "
+            f"{categories.MOST_PAGES} pages, or there are more than {MOST_SITEMAPS} sitemaps; the rest was not read: "
+            "name some of them in `sitemaps` or `categories`"
         )
 
 
 class TooMuch(Exception):
-    """The shop's sitemaps list more than is followed."""
+    """The shop's sitemaps or categories list more than is followed."""
 
 
 class Walk:
@@ -57,7 +58,9 @@ class Walk:
         self._sought = state.get("sitemap")
         self._after = str(state.get("after", ""))
         self._settings = settings
-        self._sites = {site(url) for url in (settings.site or "", *settings.sitemaps)} - {""}
+        self._sites = {
+            site(url) for url in (settings.site or "", *settings.sitemaps, *settings.categories)
+        } - {""}
         self._seen: set[str] = set()
         self.is_cut = False
 
@@ -68,11 +71,21 @@ class Walk:
 
     async def run(self, net: Net) -> AsyncIterator[Batch]:
         """The batches, each with the checkpoint that holds once it is done."""
-        async for address, pages in self._listed(await self._starts(net), net):
+        async for address, pages in self._lists(net):
             targets = iter(self._targets(address, pages))
             while batch := tuple(islice(targets, self._settings.batch_size)):
                 reached = {"sitemap": address, "after": batch[-1].native_id}
                 yield Batch(batch, Checkpoint(reached))
+
+    async def _lists(self, net: Net) -> AsyncIterator[tuple[str, Sequence[str]]]:
+        """Each sitemap, then each category, with the pages that it lists."""
+        settings = self._settings
+        if settings.sitemaps or not settings.categories:
+            async for listed in self._listed(await self._starts(net), net):
+                yield listed
+        async for category in categories.listed(settings, net):
+            self.is_cut |= category.is_cut
+            yield category.address, category.products
 
     async def _starts(self, net: Net) -> Sequence[str]:
         if self._settings.sitemaps:
