@@ -100,6 +100,16 @@ def test_headers_and_addresses_are_looked_at_too() -> None:
     assert findings(scrubbed(capture)) == ()
 
 
+def test_a_token_is_taken_out_wherever_it_stands() -> None:
+    """In a script that names it no more, in the address of another part."""
+    page = part(f'{{"session_id": "{TOKEN}"}} <img src="/px/{TOKEN}.gif"> 12cd')
+    other = replace(part("x", role="stock"), url_asked=f"{URL}/{TOKEN}/stock")
+    clean = scrubbed(replace(captured(page), parts=(page, other)))
+    assert TOKEN not in clean.parts[0].text()
+    assert clean.parts[0].text().endswith(" 12cd")
+    assert clean.parts[1].url_asked == f"{URL}/{SCRUBBED}/stock"
+
+
 def test_what_is_allowed_stays() -> None:
     """A shop's own address in its imprint may be kept, by its text."""
     capture = captured(part("info@shop.de and jane@shop.de"))

@@ -23,6 +23,9 @@ SECRET_HEADERS = frozenset(
 SCRUBBED = "scrubbed"
 """Stands for a value that was taken out."""
 
+_TELLING = 12
+"""A token of so many characters is nothing else where it stands elsewhere."""
+
 _SECRET_NAME = (
     r"(?:access[_-]?|auth[_-]?|refresh[_-]?|id[_-]?|csrf[_-]?|xsrf[_-]?|session[_-]?|bearer[_-]?)?token"
     r"|api[_-]?key|apikey|client[_-]?secret|secret|password|passwd|pwd|session(?:[_-]?id)?|sid|phpsessid|jsessionid"
@@ -165,25 +168,41 @@ def findings(capture: Capture, allowed: Iterable[str] = ()) -> tuple[Found, ...]
 
 
 def scrubbed(capture: Capture, allowed: Iterable[str] = ()) -> Capture:
-    """The capture with all of that replaced by placeholders, its digests made anew."""
+    """The capture with all of that replaced by placeholders, its digests made anew.
+
+    A token is taken out wherever else its text stands, too.
+    """
     kept = frozenset(allowed)
-    return replace(capture, parts=tuple(_scrubbed(part, kept) for part in capture.parts))
+    tokens = {
+        one.text
+        for one in findings(capture, kept)
+        if "token" in one.what and len(one.text) >= _TELLING
+    }
+    # the longest first, since one may be a piece of another
+    ordered = sorted(tokens, key=lambda token: (-len(token), token))
+    return replace(capture, parts=tuple(_scrubbed(part, kept, ordered) for part in capture.parts))
 
 
-def _scrubbed(part: Part, allowed: frozenset[str]) -> Part:
+def _scrubbed(part: Part, allowed: frozenset[str], tokens: Iterable[str]) -> Part:
+    def clean(text: str) -> str:
+        text = replaced(text, allowed)
+        for token in tokens:
+            text = text.replace(token, SCRUBBED)
+        return text
+
     body = part.body
     if _is_text(part):
         charset = part.charset_used or "utf-8"
-        text = replaced(body.decode(charset, errors="surrogateescape"), allowed)
+        text = clean(body.decode(charset, errors="surrogateescape"))
         body = text.encode(charset, errors="surrogateescape")
     return replace(
         part,
         body=body,
         sha256=sha256(body).hexdigest(),
-        url_asked=replaced(part.url_asked, allowed),
-        url_reached=replaced(part.url_reached, allowed),
+        url_asked=clean(part.url_asked),
+        url_reached=clean(part.url_reached),
         headers=tuple(
-            (name, replaced(value, allowed))
+            (name, clean(value))
             for name, value in part.headers
             if name.lower() not in SECRET_HEADERS
         ),
