@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import threading
 import time
 
 import pytest
 
+from prw_sdk.fetch import address
 from prw_sdk.fetch.http import HttpNet
 from prw_sdk.fetch.outcome import FetchFailed, Outcome
 from prw_sdk.fetch.polite import HostGates, Politeness, RobotsAnswer, parse
@@ -132,3 +134,78 @@ async def test_two_sources_at_one_host_stay_within_its_concurrency(site: Site) -
     assert site.most_at_once == 2
     for net in nets:
         await net.aclose()
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "allowed"),
+    [
+        # the longest match wins, whichever stands first (RFC 9309, section 2.2.2)
+        (
+            "User-agent: *\nDisallow: /intern/\nAllow: /intern/feed.xml",
+            "/intern/feed.xml?page=2",
+            True,
+        ),
+        ("User-agent: *\nDisallow: /intern/\nAllow: /intern/feed.xml", "/intern/x", False),
+        ("User-agent: *\nAllow: /p\nDisallow: /p", "/p/1", True),
+        ("User-agent: *\nAllow: /p/*.html$\nDisallow: /p/", "/p/1.html", True),
+        ("User-agent: *\nAllow: /p/*.html$\nDisallow: /p/", "/p/1.html?x", False),
+        ("User-agent: *\nDisallow:", "/p", True),
+        ("User-agent: *\nDisallow: /", "/robots.txt", True),
+        ("\ufeffUser-agent: *\nDisallow: /p", "/p", False),
+        ("user-AGENT : *\r\ndisALLOW : /p # not yet\r\n", "/p", False),
+        ("User-agent: *\rDisallow: /p\r", "/p", False),
+        ("User-agent: *\nDisallow: /caf%c3%a9", "/caf\u00e9", False),
+        ("User-agent: *\nDisallow: /caf\u00e9", "/caf%C3%A9", False),
+        ("User-agent: a\nUser-agent: prw-collector\nDisallow: /p", "/p", False),
+        ("User-agent: *\nDisallow: /\n\nUser-agent: PRW-collector\nDisallow: /q", "/p", True),
+        ("User-agent: prw-collector-2\nDisallow: /\n\nUser-agent: *\nAllow: /", "/p", True),
+        ("Disallow: /p\nUser-agent: *\nAllow: /", "/p", True),
+        ("<!doctype html><title>Not found</title><p>User-agent: *", "/p", True),
+        ("", "/p", True),
+        ("\0\xff\ufffd\nUser-agent: *\nDisallow: /p", "/p", False),
+    ],
+)
+async def test_rules_mean_what_the_standard_says(
+    site: Site, net: HttpNet, text: str, path: str, allowed: bool
+) -> None:
+    """Order, wildcards, end marks, marks and line ends, escapes, groups, and what is no rule at all."""
+    site.serve("/robots.txt", robots(text))
+    url = address.parse(site.url(path))
+    if path != "/robots.txt":
+        site.serve(url.path, answer(b"the page"))
+    try:
+        await net.get(site.url(path), role="page")
+    except FetchFailed as failed:
+        found = failed.outcome
+    else:
+        found = None
+    assert found is (None if allowed else Outcome.ROBOTS_FORBIDDEN)
+
+
+def test_what_stands_beyond_the_bound_of_the_rules_is_not_read() -> None:
+    """Half a mebibyte, as the standard allows (section 2.5); a rule that is cut there is none."""
+    body = b"User-agent: *\nDisallow: /early\n" + b"# filler\n" * 70_000 + b"Disallow: /late\n"
+    rules = parse(RobotsAnswer(200, body))
+    assert rules is not None
+    assert not rules.can_fetch("http://a.example/early", AGENT)
+    assert rules.can_fetch("http://a.example/late", AGENT)
+
+
+async def test_a_request_rate_spaces_the_requests_too(site: Site, net: HttpNet) -> None:
+    """Ten in two seconds are one every fifth of a second, where that is slower than ours."""
+    site.serve("/robots.txt", robots("User-agent: *\nRequest-rate: 10/2s\n"))
+    url = site.serve("/a", answer(b"x"))
+    started = time.monotonic()
+    await asyncio.gather(*(net.get(url, role="page") for _ in range(4)))
+    assert time.monotonic() - started >= 0.6
+
+
+async def test_an_infinite_rate_spaces_nothing() -> None:
+    """For a server of one's own: only the number at once is kept."""
+    gates = HostGates(Politeness(math.inf, 1))
+    started = time.monotonic()
+    for _ in range(200):
+        async with gates.turn("a.example"):
+            pass
+    assert time.monotonic() - started < 2
+    gates.close()

@@ -51,6 +51,9 @@ class Robots:
 
     async def permit(self, target: Address) -> None:
         """Return if the address may be fetched; raises `FetchFailed` if rules forbid it or cannot be read."""
+        if target.path == "/robots.txt":
+            # implicitly allowed (RFC 9309, section 2.2.2)
+            return
         known = self._rules.get(target.origin)
         rules = known.result() if known and known.done() else await self._of(target)
         if rules is None:
