@@ -52,6 +52,9 @@ def described(part: Part) -> Part:
         kind = part.media_type if served.startswith("text/") else "text/csv"
     label = part.charset_declared or charset.declared(None, part.body, kind.partition(";")[0])
     used = charset.used(label, part.body, "text/plain")
+    if label is None and used == "cp1252":
+        # a guess from the first character that is broken; how many are tells better
+        used = "utf-8"
     return replace(
         part,
         media_type=kind,
