@@ -13,7 +13,7 @@ import pytest
 from prw_sdk.adapter import Adapter, Excluded
 from prw_sdk.evidence import AdapterVersion
 from prw_sdk.hookspecs import hookimpl
-from prw_sdk.plugins import GROUP, Plugins, RunObservers, UnknownAdapter, load
+from prw_sdk.plugins import GROUP, Plugins, RunObservers, UnknownAdapter, load, vocabularies
 from tests.sdk.test_declarations import Sound
 
 
@@ -125,6 +125,33 @@ def test_a_plugin_without_a_hook_is_told_to_write_one(made: list[str]) -> None:
     """An entry point to a module that implements nothing is a mistake."""
     found = load([plugin(made, "empty", hook=False)])
     assert "write @hookimpl" in found.problems[0].message
+
+
+def test_vocabularies_are_had_by_plugin_and_one_that_raises_stops_no_other(made: list[str]) -> None:
+    """TOML texts, for the resolver to publish."""
+
+    class Speaking:
+        def __init__(self, text: str | None) -> None:
+            self.text = text
+
+        @hookimpl
+        def prw_vocabulary(self) -> str:
+            if self.text is None:
+                raise RuntimeError("no words")
+            return self.text
+
+    points = [plugin(made, "adapters", Sound)]
+    for name, text in (("speaking", "classes = []"), ("silent", None)):
+        module = ModuleType(f"prw_test_plugin_{name}")
+        module.instance = Speaking(text)  # type: ignore[attr-defined]  # a module made here
+        sys.modules[module.__name__] = module
+        made.append(module.__name__)
+        points.append(EntryPoint(name, f"{module.__name__}:instance", GROUP))
+    found, problems = vocabularies(points)
+    assert found == {"speaking": "classes = []"}
+    assert [(problem.plugin, "no words" in problem.message) for problem in problems] == [
+        ("silent", True)
+    ]
 
 
 def observing(made: list[str], name: str, observer: object) -> EntryPoint:

@@ -26,3 +26,7 @@ class PluginHooks:
 
         It decides nothing and should be quick; what it raises is reported, and it is told no more.
         """
+
+    @hookspec
+    def prw_vocabulary(self) -> str:  # type: ignore[empty-body]  # a hook spec has no body by design
+        """The classes and attributes that this plugin's records are about, as TOML that the resolver publishes."""

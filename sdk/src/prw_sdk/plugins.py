@@ -85,6 +85,30 @@ def brought(point: EntryPoint) -> tuple[tuple[type[Adapter], ...], tuple[Problem
     return tuple(classes), tuple(problems)
 
 
+def vocabularies(
+    points: Iterable[EntryPoint] | None = None,
+) -> tuple[Mapping[str, str], tuple[Problem, ...]]:
+    """The vocabularies that plugins bring (TOML texts, by plugin), and what went wrong with those of others."""
+    found: dict[str, str] = {}
+    problems: list[Problem] = []
+    for point in entry_points(group=GROUP) if points is None else points:
+        try:
+            for text in _registered(point).hook.prw_vocabulary():
+                found[point.name] = str(text)
+        except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
+            told = f"its vocabulary could not be had: {type(error).__name__}: {error}"
+            problems.append(Problem(point.name, told))
+    return MappingProxyType(found), tuple(problems)
+
+
+def _registered(point: EntryPoint) -> pluggy.PluginManager:
+    """A manager that knows this plugin alone."""
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(PluginHooks)
+    manager.register(point.load(), name=point.name)
+    return manager
+
+
 class RunObservers:
     """All observers of a run as one function; whatever one of them raises is kept in `problems`, and ends it alone."""
 
@@ -95,11 +119,8 @@ class RunObservers:
             self._take(point)
 
     def _take(self, point: EntryPoint) -> None:
-        manager = pluggy.PluginManager(PROJECT)
-        manager.add_hookspecs(PluginHooks)
         try:
-            manager.register(point.load(), name=point.name)
-            for number, observer in enumerate(manager.hook.prw_run_observer()):
+            for number, observer in enumerate(_registered(point).hook.prw_run_observer()):
                 self._observers[f"{point.name} {number}" if number else point.name] = observer
         except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
             self._report(point.name, error)

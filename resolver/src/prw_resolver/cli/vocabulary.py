@@ -16,6 +16,7 @@ from prw_resolver.cli.session import (
     with_database,
 )
 from prw_resolver.vocabulary.service import packaged, publish
+from prw_sdk.plugins import vocabularies
 
 vocabulary = typer.Typer(
     help="Classes, attributes and identity rules of a catalogue.", no_args_is_help=True
@@ -45,6 +46,23 @@ def publish_vocabulary(
 
 
 @vocabulary.command("example")
-def example() -> None:
+def example(
+    plugin: Annotated[
+        str | None,
+        typer.Option("--plugin", help="The vocabulary that this plugin brings, in its place."),
+    ] = None,
+) -> None:
     """Print the packaged vocabulary, to be changed and published with --file."""
-    typer.echo(packaged(), nl=False)
+    typer.echo(packaged() if plugin is None else _brought(plugin), nl=False)
+
+
+def _brought(plugin: str) -> str:
+    """The vocabulary of an installed plugin."""
+    found, problems = vocabularies()
+    if plugin not in found:
+        told = [str(problem) for problem in problems if problem.plugin == plugin]
+        known = ", ".join(sorted(found)) or "none"
+        raise typer.BadParameter(
+            told[0] if told else f"{plugin} brings no vocabulary (those that do: {known})"
+        )
+    return found[plugin]
