@@ -9,6 +9,8 @@ from decimal import Decimal
 from typing import Any, ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from prw_base.canonical import canonical_json
 from prw_sdk.account import (
@@ -254,6 +256,38 @@ def test_a_known_name_that_comes_is_added() -> None:
     """The declarations cover it, so it is told apart from an unknown one."""
     before = each(_drop)
     assert told(before, articles()) == [(ChangeKind.ADDED, "colour", None)]
+
+
+def test_a_name_that_most_pages_state_no_more_is_missed() -> None:
+    """A source that changes page by page, and few pages whose share only seems to fall."""
+    before, now = articles(60), articles(60)
+    for document in now[:50]:
+        del document["tags"]
+    (change,) = changes(profile(before), profile(now))
+    assert str(change) == "'tags' dropped: 60 before, 10 now, in most captures"
+    assert told(before[:4], [*before[:1], *now[1:2]]) == []
+
+
+TEXTS = st.recursive(
+    st.none() | st.booleans() | st.integers(0, 9) | st.sampled_from(["", "x"]),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from("abc"), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+PAGES = st.dictionaries(st.sampled_from(["a", "b", "c", "sku", "offers"]), TEXTS, max_size=4)
+
+
+@given(PAGES, PAGES)
+def test_every_name_that_comes_or_goes_is_told(before: Document, now: Document) -> None:
+    """Whatever the shape of the pages; and the same page again tells nothing."""
+    then, later = profile([before]), profile([now])
+    assert changes(later, later) == ()
+    names = {name for one in changes(then, later) for name in (one.name, one.other) if name}
+    for name in then.fields.keys() ^ later.fields.keys():
+        assert any(
+            one == name or one.startswith(f"{name}.") or name.startswith(f"{one}.") for one in names
+        ), name
 
 
 def test_a_first_run_reports_unknown_names_alone() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
+from math import sqrt
 
 from prw_sdk.account.capture import SAYS_NOTHING
 from prw_sdk.account.profile import FieldProfile, How, Profile
@@ -23,6 +24,12 @@ WHOLE = 0.9
 
 MOST_ALIKE = 0.2
 """How far apart the shares of captures of a renamed name may be."""
+
+FADED = 0.5
+"""A name that stands in less than this share of what it stood in before has faded, if chance does not explain it."""
+
+CERTAIN = 5.0
+"""Standard deviations beyond which chance does not explain a smaller share."""
 
 MOST_PAIRS = 400
 """Of more vanished and new names than this no pairs are looked for: the source is another one."""
@@ -83,7 +90,7 @@ class _Comparison:
 
     def all(self) -> Iterator[Change]:
         found = [*self._emptied(), *self._reshaped(), *self._renamed(), *self._left_over()]
-        found += self._retyped()
+        found += [*self._retyped(), *self._faded()]
         yield from found
         yield from self._unread(found)
 
@@ -161,6 +168,23 @@ class _Comparison:
             if then and new:
                 details = f"{_listed(then)} before, {_listed(new)} now"
                 yield self._change(ChangeKind.RETYPED, name, details=details)
+
+    def _faded(self) -> Iterator[Change]:
+        """A name that most of the pages state no more, although some still do."""
+        for name, one in self._now.fields.items():
+            then = self._before.fields.get(name, _NO_FIELD).captures
+            if then and self._is_faded(then, one.captures):
+                yield self._change(ChangeKind.DROPPED, name, details="in most captures")
+
+    def _is_faded(self, then: int, now: int) -> bool:
+        """Whether a name's share fell beyond chance (the difference of two proportions, pooled)."""
+        all_then, all_now = self._before.captures, self._now.captures
+        fell = then / all_then - now / all_now
+        if now / all_now >= FADED * then / all_then:
+            return False
+        pooled = (then + now) / (all_then + all_now)
+        deviation = sqrt(pooled * (1 - pooled) * (1 / all_then + 1 / all_now))
+        return deviation > 0 and fell / deviation > CERTAIN
 
     def _unread(self, found: Iterable[Change]) -> Iterator[Change]:
         """An attribute that is read no more although nothing that was stated explains it."""
