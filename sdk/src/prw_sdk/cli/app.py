@@ -96,6 +96,8 @@ def run(
         result = asyncio.run(
             errand.go(_each(tally, watch, observers), lambda one: _show(one, tally, json))
         )
+    for problem in observers.problems:
+        typer.echo(f"prw: {problem}", err=True)
     _conclude(result)
 
 
