@@ -34,6 +34,9 @@ FEWEST = 2
 @pytest.fixture
 def stage(bench: Bench, tmp_path: Path) -> Iterator[Stage]:
     """The fixtures served by a local server."""
+    bench.fresh()
+    if len(bench.cases) < FEWEST:
+        pytest.skip("first record what test_there_are_enough_fixtures asks for")
     with staged(bench, tmp_path) as one:
         if len(one.cases) < FEWEST:
             fail(
