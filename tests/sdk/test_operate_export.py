@@ -94,6 +94,14 @@ def test_a_warc_is_read_back_by_another_tool_byte_for_byte(spool: Spool, tmp_pat
     assert json.loads(said[2])["url_asked"] == "https://shop.example/p/1"
 
 
+def test_what_a_browser_made_is_told_from_what_was_served(spool: Spool, tmp_path: Path) -> None:
+    """The rendered document is a resource; the one that it was made of is the response."""
+    keep(spool, "p1", (part(b"<p>made</p>"), part(b"<p>served</p>", "page.source")))
+    warc.export(spool, tmp_path / "out.warc")
+    found = {one[0]: one[2] for one in read(tmp_path / "out.warc")}
+    assert (found["resource"], found["response"]) == (b"<p>made</p>", b"<p>served</p>")
+
+
 def test_an_answer_that_nothing_changed_is_a_revisit_of_the_first(
     spool: Spool, tmp_path: Path
 ) -> None:

@@ -20,8 +20,10 @@ from prw_sdk.report import (
     summarise,
     unwatched,
 )
+from prw_sdk.spool.blobs import Blobs
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import Outcome
+from prw_sdk.spool.sqlite import SpoolUnusable
 from prw_sdk.uplink import Binding, Uplink
 from tests.sdk.jobs import QUICK, page
 from tests.sdk.misbehaving import Site, answer
@@ -123,6 +125,27 @@ async def test_a_run_is_as_good_as_it_was_where_its_report_gets_lost(
     result = await run_sending([job], spool, QUICK, resolver(intake), unwatched)
     assert result.is_clean
     assert result.refused is None
+
+
+async def test_a_run_whose_disk_ended_is_reported_before_it_is_told(
+    shop: Shop,
+    job: SourceJob,
+    spool: Spool,
+    intake: Intake,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As failed, and as one that a later run may be better than."""
+    shop(a=page("A"))
+
+    def full(*_: object) -> list[str]:
+        raise SpoolUnusable("the disk is full")
+
+    monkeypatch.setattr(Blobs, "put_all", full)
+    with pytest.raises(SpoolUnusable):
+        await run_sending([job], spool, QUICK, resolver(intake), unwatched)
+    run = intake.heartbeats[0].run
+    assert run.outcome == collectors.RUN_OUTCOME_FAILED
+    assert (run.error.code, run.error.retryable) == ("STORAGE_UNAVAILABLE", True)
 
 
 async def test_a_report_that_meets_a_revoked_credential_says_so(

@@ -6,7 +6,7 @@ import asyncio
 import signal
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
@@ -18,12 +18,14 @@ from prw_sdk.report import (
     Event,
     EventKind,
     Failure,
+    RunOutcome,
     SourceReport,
     Watch,
     summarise,
 )
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import LOCAL_TENANT
+from prw_sdk.spool.sqlite import SpoolUnusable
 from prw_sdk.uplink import Binding, Drained, ResolverAddress, Uplink
 from prw_sdk.uplink.heartbeat import LEASE, resting
 
@@ -136,7 +138,11 @@ async def run_sending(
         if way.liveness is not None:
             way.liveness.registered(binding)
         run = _Sending(uplink, binding, spool, limits, tally, way)
-        result = await run.go(jobs)
+        try:
+            result = await run.go(jobs)
+        except SpoolUnusable as unusable:
+            await _report_unusable(uplink, started, unusable)
+            raise
         result = replace(result, drained=uplink.total)
         summary = summarise(
             result.sources, tally.counts, started, datetime.now(UTC), result.refused
@@ -148,6 +154,14 @@ async def run_sending(
         except PrwError as revoked:
             return replace(result, refused=revoked)
         return result
+
+
+async def _report_unusable(uplink: Uplink, started: datetime, unusable: SpoolUnusable) -> None:
+    """Tell the resolver of a run that its disk has ended; whatever hinders that is no news beside it."""
+    trouble = PrwError(Code.STORAGE_UNAVAILABLE, str(unusable))
+    summary = summarise((), {}, started, datetime.now(UTC), trouble)
+    with suppress(PrwError, SpoolUnusable):
+        await uplink.heartbeat(replace(summary, outcome=RunOutcome.FAILED))
 
 
 class _Submitted:
@@ -197,9 +211,12 @@ class _Sending:
                 checkpoints=self._checkpoints,
                 browser=self._way.browser,
             )
-        finally:
-            self._ended.set()
-            self._more.set()
+        except BaseException:
+            sending.cancel()
+            await asyncio.gather(sending, return_exceptions=True)
+            raise
+        self._ended.set()
+        self._more.set()
         return await self._result((*reports, *_left_out(self._binding)), sending)
 
     async def _result(

@@ -34,6 +34,7 @@ from prw_sdk import evidence
 from prw_sdk.report import Event, EventKind, RunSummary, Watch, unwatched
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import CaptureState, KeptCapture
+from prw_sdk.spool.sqlite import SpoolUnusable
 from prw_sdk.uplink import heartbeat
 from prw_sdk.uplink.address import ResolverAddress
 from prw_sdk.uplink.carry import NOT_GRANTED, Carrier, Refused
@@ -311,7 +312,11 @@ class Uplink:
         Best effort: once more after 5 s, then None (if_heartbeat). Raises `PrwError` CREDENTIAL_REVOKED only.
         """
         now = datetime.now(UTC)
-        rows = await self._receipts_to_ask(now, 0)
+        try:
+            rows = await self._receipts_to_ask(now, 0)
+        except SpoolUnusable:
+            # it is told all the same that there is a run to worry about
+            rows = {}
         who = identity(self._resolver)
         request = heartbeat.request(who.instance, now, run, sorted(set(rows.values())))
         for attempt in (1, 2):
