@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
+
+from pydantic import SecretStr
 
 from prw_sdk.adapter import (
     Batch,
@@ -24,7 +26,7 @@ from prw_sdk.adapter import (
     Target,
 )
 from prw_sdk.evidence import Capture, Locator, Origin, Record, Selector, SelectorType
-from tests.sdk.small_shop import PAGES, Small
+from tests.sdk.small_shop import PAGES, Small, SmallSettings
 
 
 def changed(record: Record, attribute: str, **other: Any) -> Record:
@@ -277,6 +279,21 @@ class PassesOver(Small):
             assert batch.then is not None
             done = int(str(batch.then.state["done"]))
             yield replace(batch, then=Checkpoint({"done": min(done + 1, 2)}))
+
+
+class SecretiveSettings(SmallSettings):
+    """With something that nobody else should know."""
+
+    key: SecretStr = SecretStr("k-123456")
+
+
+class TellsSecrets(Small):
+    settings = SecretiveSettings
+
+    def config(self, source: Source) -> Mapping[str, object]:
+        """The key is pinned."""
+        assert isinstance(source.settings, SecretiveSettings)
+        return {**super().config(source), "access": source.settings.key.get_secret_value()}
 
 
 class FetchesLess(Small):

@@ -55,6 +55,7 @@ BROKEN: list[tuple[type[Adapter], set[str]]] = [
     (broken.PlansNoIds, {"plan_names_what_the_lists_hold", "planned_targets_can_be_kept"}),
     (broken.PlansAnyhow, {"planning_twice_names_the_same"}),
     (broken.PassesOver, {"a_plan_taken_up_at_any_checkpoint_passes_over_nothing"}),
+    (broken.TellsSecrets, {"what_is_pinned_of_the_settings_holds_no_secret"}),
     (broken.FetchesLess, {"fetch_gives_the_parts_of_the_fixture"}),
     (
         broken.FetchesOtherThings,

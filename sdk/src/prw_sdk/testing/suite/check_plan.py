@@ -6,7 +6,9 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
+from pydantic import SecretStr
 
+from prw_base.canonical import canonical_json
 from prw_sdk.adapter import Batch, Checkpoint, NetFailed, Target
 from prw_sdk.spool.model import unfit_id
 from prw_sdk.testing.bench import Bench, fail, fail_with
@@ -72,6 +74,21 @@ def test_a_plan_taken_up_at_any_checkpoint_passes_over_nothing(
             ),
             "let the checkpoint say how far the plan is, and nothing that it has yet to name",
         )
+
+
+def test_what_is_pinned_of_the_settings_holds_no_secret(planned: PlanFixture, bench: Bench) -> None:
+    """`config` of the recorded source is plain JSON, and holds the value of no secret of the settings."""
+    try:
+        text = canonical_json(bench.fresh().config(planned.source)).decode()
+    except TypeError as wrong:
+        fail(f"config is not plain JSON: {wrong}", "→ pin texts, whole numbers, booleans, lists")
+        return
+    told = [
+        f"config pins the secret {name!r}"
+        for name, value in planned.source.settings
+        if isinstance(value, SecretStr) and value.get_secret_value() in text
+    ]
+    fail_with(told, "leave it out of config: read has no use for a credential")
 
 
 def _walk(planned: PlanFixture, bench: Bench, checkpoint: Checkpoint | None = None) -> list[Batch]:
