@@ -32,8 +32,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--adapter-verdicts", metavar="FILE", help="write each verdict there as JSON")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
-    """Block the network for the rest of this process, and open the file."""
+    """Block the network for the rest of this process before an adapter is loaded, and open the file."""
     sys.addaudithook(_audit)
     path = config.getoption("--adapter-verdicts")
     if path:
