@@ -275,3 +275,36 @@ async def test_the_end_of_a_run_leaves_no_process(site: Site) -> None:
         await net.render(site.serve("/p", html("x")))
         await net.aclose()
     await until(lambda: set(descendants(os.getpid())) <= before)
+
+
+async def test_what_pages_have_in_common_is_asked_for_once_where_its_headers_allow_that(
+    site: Site, net: HttpNet
+) -> None:
+    """A script that may be kept, and one that may not; data is asked for anew by every page."""
+    head = '<script src="/kept.js"></script><script src="/anew.js"></script>'
+    page = html("<script>document.title = kept + anew; fetch('/api');</script>", head)
+    for path, control in (("kept", "public, max-age=600"), ("anew", "no-cache, max-age=600")):
+        told = {"Cache-Control": control}
+        body = f"var {path} = '{path}';".encode()
+        site.serve(f"/{path}.js", answer(body, content_type="text/javascript", headers=told))
+    site.serve("/api", json("{}"))
+    for path in ("/p", "/q", "/r"):
+        found = by_role(await net.render(site.serve(path, page)))
+        assert "<title>keptanew</title>" in found["page"].text()
+    assert {path: site.asked[path] for path in ("/kept.js", "/anew.js", "/api")} == {
+        "/kept.js": 1,
+        "/anew.js": 3,
+        "/api": 3,
+    }
+
+
+async def test_what_a_page_shows_is_judged_as_what_it_serves_would_be(
+    site: Site, net: HttpNet
+) -> None:
+    """An empty shell is a fine document; a challenge that its script draws is no page of the source."""
+    shell = "<noscript>Please enable JavaScript</noscript><div id=root></div>"
+    assert await net.render(site.serve("/shell", html(shell)))
+    draws = """document.title = 'Just a moment...';
+    document.body.innerHTML = '<h1>Checking your browser before accessing the site</h1><div id="cf-challenge">';"""
+    failed = await failure(net, site.serve("/challenge", script(draws)))
+    assert failed.outcome is Outcome.BOT_CHALLENGE

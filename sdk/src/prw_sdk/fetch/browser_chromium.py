@@ -15,6 +15,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 from prw_sdk.evidence import Part
 from prw_sdk.fetch.browser import BrowserConfig
 from prw_sdk.fetch.browser_rules import Wish
+from prw_sdk.fetch.browser_shelf import Shelf
 from prw_sdk.fetch.browser_visit import HEIGHT, WIDTH, Visit
 from prw_sdk.fetch.outcome import FetchFailed, Outcome
 from prw_sdk.fetch.rendering import Document, Fetches
@@ -54,6 +55,7 @@ class Engine:
         self._config = config
         self._starting = asyncio.Lock()
         self._running: _Running | None = None
+        self._shelf = Shelf()
 
     async def aclose(self) -> None:
         """End Chromium; a later page would start another one."""
@@ -65,7 +67,7 @@ class Engine:
     async def visit(self, wish: Wish, document: Document, through: Fetches) -> tuple[Part, ...]:
         """Open the page and take its parts; raises `FetchFailed`."""
         limits = self._config.limits
-        visit = Visit(wish, document, through, limits)
+        visit = Visit(wish, document, through, limits, self._shelf)
         try:
             async with asyncio.timeout(limits.total):
                 return await self._in_context(visit, through)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -32,8 +32,9 @@ from prw_sdk.fetch.browser_rules import (
     to_page,
     to_send,
 )
+from prw_sdk.fetch.browser_shelf import Shelf
 from prw_sdk.fetch.outcome import FetchFailed, Outcome, Recovery, of_status
-from prw_sdk.fetch.rendering import Document, Fetches
+from prw_sdk.fetch.rendering import Document, Fetches, Resource
 
 WIDTH, HEIGHT = 1280, 960
 _MOST_REPORTED = 3
@@ -44,8 +45,14 @@ class Visit:
     """One visit of one page, made once."""
 
     def __init__(
-        self, wish: Wish, document: Document, through: Fetches, limits: VisitLimits
+        self,
+        wish: Wish,
+        document: Document,
+        through: Fetches,
+        limits: VisitLimits,
+        shelf: Shelf | None = None,
     ) -> None:
+        self._shelf = shelf or Shelf(0)
         self._wish = wish
         self._through = through
         self._limits = limits
@@ -255,8 +262,7 @@ class Visit:
         role = self._wanted(asked)
         headers = to_send(await request.all_headers())
         try:
-            async with self._at_once:
-                found = await self._through.resource(asked.url, headers, ask_robots=asked.is_data)
+            found = await self._found(asked, headers)
         except FetchFailed as failed:
             if role is not None and failed.recovery is not Recovery.REJECTED:
                 self._end(failed)
@@ -265,6 +271,15 @@ class Visit:
         if role is not None:
             self._keep(role, self._through.part(found, role=role, url_asked=asked.url))
         await route.fulfill(status=found.status, headers=to_page(found.headers), body=found.body)
+
+    async def _found(self, asked: Asked, headers: Mapping[str, str]) -> Resource:
+        kept = self._shelf.find(self._through, asked)
+        if kept is not None:
+            return kept
+        async with self._at_once:
+            found = await self._through.resource(asked.url, headers, ask_robots=asked.is_data)
+        self._shelf.put(self._through, asked, found)
+        return found
 
     def _wanted(self, asked: Asked) -> str | None:
         """The role that the answer is to be kept under; the first answer that fits is the one."""
