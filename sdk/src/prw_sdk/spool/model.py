@@ -259,4 +259,4 @@ def to_text(moment: datetime) -> str:
 
 def from_text(text: str) -> datetime:
     """The moment of a ledger's text."""
-    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%fZ").replace(tzinfo=UTC)
+    return datetime.fromisoformat(text)
