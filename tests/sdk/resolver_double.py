@@ -32,7 +32,7 @@ from prw.collector.v1.collector_service_pb2_grpc import (
     CollectorServiceServicer,
     add_CollectorServiceServicer_to_server,
 )
-from prw.collector.v1.evidence_pb2 import RECEIPT_STATUS_RESOLVED, Capture, Receipt
+from prw.collector.v1.evidence_pb2 import RECEIPT_STATUS_RESOLVED, Capture, Receipt, ReceiptStatus
 from prw.errors import Code, PrwError
 from prw.grpc_errors import abort
 
@@ -58,6 +58,7 @@ class Intake:
     late: dict[str, int] = field(default_factory=dict)
     chunks: list[int] = field(default_factory=list)
     streams: bool = True
+    receipt_status: ReceiptStatus.ValueType = RECEIPT_STATUS_RESOLVED
     heartbeats: list[collectors.HeartbeatRequest] = field(default_factory=list)
     checkpoints: dict[tuple[str, str, str], checkpointing.Checkpoint] = field(default_factory=dict)
     sequences: list[tuple[str, int]] = field(default_factory=list)
@@ -98,7 +99,8 @@ class _Collectors(CollectorServiceServicer):
         await self.intake.enter("Heartbeat", context)
         self.intake.heartbeats.append(request)
         receipts = [
-            Receipt(receipt_id=one, status=RECEIPT_STATUS_RESOLVED) for one in request.receipt_ids
+            Receipt(receipt_id=one, status=self.intake.receipt_status)
+            for one in request.receipt_ids
         ]
         return collectors.HeartbeatResponse(instance_id=request.instance_id, receipts=receipts)
 
