@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar
@@ -154,6 +155,18 @@ class OpensFiles(Small):
         except Exception:  # noqa: BLE001  # it hides what it does
             return super().read(capture)
         return super().read(capture)
+
+
+class LooksOnce(Small):
+    def read(self, capture: Capture) -> Iterable[Record]:
+        """It looks into a file, and remembers what it saw."""
+        _remembered()
+        return super().read(capture)
+
+
+@lru_cache
+def _remembered() -> str:
+    return Path("/etc/hosts").read_text("utf-8")
 
 
 class AsksTheClock(Small):

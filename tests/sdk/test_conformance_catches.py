@@ -40,6 +40,7 @@ BROKEN: list[tuple[type[Adapter], set[str]]] = [
     (broken.StatesInAnyOrder, {"names_are_stated_in_one_order"}),
     (broken.HashOfTheProcess, {"reading_in_another_process_gives_the_same"}),
     (broken.OpensFiles, {"reading_does_no_io"}),
+    (broken.LooksOnce, {"the_first_read_of_a_process_does_no_io"}),
     (broken.AsksTheClock, {"reading_uses_no_clock_and_no_chance"}),
     (broken.ThrowsDice, {"reading_uses_no_clock_and_no_chance"}),
     (broken.AsksTheSource, {"reading_asks_nothing_of_where_and_when"}),

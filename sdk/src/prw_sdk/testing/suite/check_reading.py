@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -16,6 +13,7 @@ from prw_sdk.locate import leads_back
 from prw_sdk.testing import fixtures
 from prw_sdk.testing.bench import Bench, fail, fail_with
 from prw_sdk.testing.change import follows, renamed_in
+from prw_sdk.testing.elsewhere import elsewhere
 from prw_sdk.testing.fixtures import Fixture
 from prw_sdk.testing.guard import without_chance, without_io
 from prw_sdk.testing.reading import claims, outcome
@@ -144,49 +142,23 @@ def test_names_are_stated_in_one_order(bench: Bench, case: Fixture) -> None:
 
 def test_reading_in_another_process_gives_the_same(bench: Bench) -> None:
     """Whatever the process's hash seed, time zone, locale and working folder."""
-    expected = {case.case: bench.outcome(case.capture) for case in bench.cases}
-    module, name = bench.subject.adapter.__module__, bench.subject.adapter.__qualname__
-    done = subprocess.run(
-        [sys.executable, "-c", _OTHER, module, name, str(bench.subject.fixtures.resolve())],
-        input=json.dumps(sys.path),
-        env={**os.environ, "PYTHONHASHSEED": "4711", "TZ": "Pacific/Auckland", "LC_ALL": "C"},
-        cwd="/",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    if done.returncode:
-        fail(
-            done.stderr[-2000:], "→ the adapter has to be importable by its name in another process"
-        )
+    there = elsewhere(bench)
     fail_with(
         (
-            f"{name} is read differently there"
-            for name, one in json.loads(done.stdout).items()
-            if one != expected[name]
+            f"{case.case} is read differently there"
+            for case in bench.cases
+            if there.read[case.case] != bench.outcome(case.capture)
         ),
         "let read depend on the capture alone: sort what is a set, ask no environment",
     )
 
 
-_OTHER = """
-import importlib, json, pathlib, sys
-sys.path[:] = [one for one in json.load(sys.stdin)]
-from prw_sdk.testing import fixtures, reading
-module, name, folder = sys.argv[1:]
-adapter = importlib.import_module(module)
-for step in name.split("."):
-    adapter = getattr(adapter, step)
-found = {}
-for path in sorted(pathlib.Path(folder).glob("*/capture.json")):
-    try:
-        one = fixtures.read(path.parent, adapter)
-    except fixtures.BadFixture:
-        continue
-    found[one.case] = reading.outcome(adapter(), one.capture)
-json.dump(found, sys.stdout)
-"""
+def test_the_first_read_of_a_process_does_no_io(bench: Bench) -> None:
+    """Nor is anything fetched once and kept for later reads."""
+    fail_with(
+        elsewhere(bench).reached,
+        "take it from the capture, or load it where the module is loaded",
+    )
 
 
 def test_reading_does_no_io(bench: Bench, case: Fixture) -> None:
