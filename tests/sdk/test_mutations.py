@@ -97,6 +97,11 @@ def test_fifty_unchanged_reads_of_a_recorded_source_raise_no_alarm(name: str) ->
         last = now
 
 
+def test_every_installed_adapter_has_fixtures() -> None:
+    """One without any would pass the tests above unseen."""
+    assert sorted(load().adapters) == ADAPTERS
+
+
 def test_each_kind_of_change_is_told_as_what_it_is(tmp_path: Path) -> None:
     """The changes made here are the changes reported, on the small shop's own pages."""
     write_fixtures(tmp_path)
