@@ -14,7 +14,6 @@ from typing import TypeVar
 from prw_base.files import make_folder, sync_folder
 from prw_sdk.spool.sqlite import SpoolUnusable
 
-
 T = TypeVar("T")
 
 _FLUSHES = 8
