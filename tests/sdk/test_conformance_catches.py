@@ -20,6 +20,7 @@ from prw_sdk.testing.suite import check_reading
 from tests.sdk import broken_shops as broken
 from tests.sdk.conforming import CHECKS, SLOW, bench, failing, look_at
 from tests.sdk.small_shop import PAGES, Small, article, page, write_fixtures, write_plan
+from tests.sdk.test_verifications_catch import BROKEN as RUNNERS
 
 BROKEN: list[tuple[type[Adapter], set[str]]] = [
     (broken.Undeclared, {"declarations_are_sound"}),
@@ -132,16 +133,16 @@ def _describe(case: Path, **described: Any) -> None:
     (case / fixtures.CAPTURE).write_text(json.dumps({**document, **described}), "utf-8")
 
 
-@pytest.mark.parametrize(
-    ("change", "caught"),
-    [
-        (_config_with_a_key, {"config_is_plain_json_without_secrets"}),
-        (_no_capture, {"fixtures_can_be_read", "there_are_enough_fixtures"}),
-        (_other_bytes, {"fixtures_can_be_read", "there_are_enough_fixtures"}),
-        (_no_failure, {"there_are_enough_fixtures"}),
-        (_a_customer, {"fixture_is_scrubbed"}),
-    ],
-)
+BAD_FIXTURES: list[tuple[Callable[[Path], None], set[str]]] = [
+    (_config_with_a_key, {"config_is_plain_json_without_secrets"}),
+    (_no_capture, {"fixtures_can_be_read", "there_are_enough_fixtures"}),
+    (_other_bytes, {"fixtures_can_be_read", "there_are_enough_fixtures"}),
+    (_no_failure, {"there_are_enough_fixtures"}),
+    (_a_customer, {"fixture_is_scrubbed"}),
+]
+
+
+@pytest.mark.parametrize(("change", "caught"), BAD_FIXTURES)
 def test_a_bad_fixture_is_caught(
     folder: Path, tmp_path: Path, change: Callable[[Path], None], caught: set[str]
 ) -> None:
@@ -232,6 +233,22 @@ def test_a_plan_that_asks_for_what_was_not_recorded_is_told(folder: Path, tmp_pa
     (folder / "plan.json").write_text(json.dumps({**document, "pages": []}), "utf-8")
     found = failing(bench(Small, folder), frozenset({"planning_twice_names_the_same"}), tmp_path)
     assert "articles.txt (404)" in found["planning_twice_names_the_same"]
+
+
+ELSEWHERE = {
+    "output_is_as_it_was_looked_at",
+    "changed_output_has_a_new_version",
+    "reading_is_quick",
+    "capture_survives_the_round_trip",
+}
+"""Checks that a test of this file by another name catches at work."""
+
+
+def test_every_check_is_caught_at_work() -> None:
+    """Here, or as a verification with a broken runner; a check that catches nothing is none."""
+    here = {name for _, names in [*BROKEN, *BAD_FIXTURES] for name in names} | ELSEWHERE
+    runner = {name for name in CHECKS if name.startswith(tuple(f"{one}_" for _, one in RUNNERS))}
+    assert CHECKS.keys() - here - runner == set()
 
 
 def test_there_are_at_least_twenty_five_checks() -> None:

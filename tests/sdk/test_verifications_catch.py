@@ -105,6 +105,7 @@ BROKEN: list[tuple[Callable[[Patch], None], str]] = [
     (_keeps_what_it_cannot_keep, "verification_2"),
     (_hides_that_a_checkpoint_was_refused, "verification_3"),
     (_takes_no_turns, "verification_4"),
+    (_takes_every_page_for_new, "verification_5"),
     (_settles_whatever_was_settled_meanwhile, "verification_6"),
     (_forgets_what_was_put_off, "verification_7"),
     (_never_gives_up, "verification_8"),
