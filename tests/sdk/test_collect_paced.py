@@ -17,6 +17,7 @@ from threading import Thread
 
 import pytest
 
+from prw.collector.v1.checkpoint_service_pb2 import DEFERRED_OUTCOME_POISON
 from prw.errors import Code, PrwError
 from prw_sdk.cli.pace import at_intervals, interval
 from prw_sdk.cli.run import Liveness, RunResult
@@ -198,6 +199,28 @@ def test_the_settings_may_say_that_nothing_is_kept(
     assert invoke("run", "-c", sending).exit_code == 0
     assert not (sending.parent / "spool").exists()
     assert len(double.checkpoints) == 1
+
+
+def test_poison_of_a_collector_that_keeps_nothing_is_revived_at_the_resolver(
+    site: Site, shop: Shop, sending: Path, double: Intake
+) -> None:
+    """Replay rule 13: a repair path, also where there is no folder to repair."""
+    shop(a=page("A"), b=answer(status=500))
+    run = ("run", "-c", sending, "--ephemeral", "--json")
+    assert invoke(*run).exit_code == 1
+    (deferred,) = double.checkpoints["src_list", "list", ""].deferred
+    deferred.outcome = DEFERRED_OUTCOME_POISON
+    deferred.ClearField("retry_at")
+    site.serve("/p/b", page("B"))
+    assert summary(invoke(*run))["poison"] == 1
+    assert [key[1] for key in double.captures if key[1] == "b"] == []
+    assert json.loads(invoke("retry", "-c", sending, "--item", "other", "--json").stdout) == [
+        {"spool": "resolver", "revived": 0}
+    ]
+    assert json.loads(invoke("retry", "-c", sending, "--json").stdout)[0]["revived"] == 1
+    assert invoke(*run).exit_code == 0
+    assert [key[1] for key in double.captures if key[1] == "b"] == ["b"]
+    assert list(double.checkpoints["src_list", "list", ""].deferred) == []
 
 
 @pytest.mark.parametrize("call", ["Register", "StoreArtifacts", "SubmitCapture", "Heartbeat"])

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
-from prw.collector.v1.checkpoint_service_pb2 import Checkpoint
+from prw.collector.v1.checkpoint_service_pb2 import Checkpoint as Kept
 from prw.errors import Code, PrwError
-from prw_sdk.adapter import Bound, Measure
+from prw_sdk.adapter import Batch, Bound, Checkpoint, Measure, Net, Source
 from prw_sdk.cli.run import RunResult, Way, push, run_sending
 from prw_sdk.collect import SourceJob, collect
 from prw_sdk.report import unwatched
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import CheckpointKey, Outcome
 from prw_sdk.uplink import Drained
+from tests.sdk.catalogue_adapter import ListAdapter
 from tests.sdk.jobs import QUICK, page
 from tests.sdk.misbehaving import Site, answer
 from tests.sdk.resolver_double import Intake
@@ -29,9 +30,9 @@ NAME = ("src_list", "list", "")
 KEY = CheckpointKey("ten_synth_a", "src_list", "list")
 
 
-def checkpoint(revision: int, state: str) -> Checkpoint:
+def checkpoint(revision: int, state: str) -> Kept:
     """One that somebody else has advanced."""
-    return Checkpoint(revision=revision, state=state)
+    return Kept(revision=revision, state=state)
 
 
 def code(result: RunResult) -> str | None:
@@ -118,6 +119,49 @@ async def test_what_was_put_off_is_taken_up_by_a_later_run_that_knows_nothing_el
     site.serve("/p/b", page("B"))
     assert (await anew()).sources[0].outcomes[Outcome.STORED] >= 1
     assert sorted(key[1] for key in intake.captures if key[1] == "b") == ["b"]
+
+
+async def test_what_became_of_it_is_noted_where_the_plan_came_no_further(
+    shop: Shop, site: Site, intake: Intake, anew: Anew
+) -> None:
+    """Attempts are counted from run to run, and what has succeeded is no longer put off."""
+    shop(a=page("A"), b=answer(status=500))
+    for attempts in (1, 2):
+        await anew()
+        (deferred,) = intake.checkpoints[NAME].deferred
+        assert deferred.attempts == attempts
+        deferred.retry_at.FromSeconds(1)
+    assert intake.checkpoints[NAME].state == '{"done":2}'
+    site.serve("/p/b", page("B"))
+    await anew()
+    assert list(intake.checkpoints[NAME].deferred) == []
+
+
+class Parted(ListAdapter):
+    """The same list, as a part of its source."""
+
+    async def plan(
+        self, source: Source, checkpoint: Checkpoint | None, net: Net
+    ) -> AsyncIterator[Batch]:
+        """Batches of the part."""
+        async for batch in super().plan(source, None, net):
+            assert batch.then is not None
+            yield Batch(batch.targets, Checkpoint(batch.then.state, "eu"))
+
+
+async def test_each_part_of_a_source_keeps_what_it_put_off(
+    shop: Shop, site: Site, job: SourceJob, intake: Intake, anew: Anew
+) -> None:
+    """Also where the checkpoint of the whole does not exist."""
+    shop(a=page("A"), b=answer(status=500))
+    parted = replace(job, adapter=Parted())
+    await anew(parted)
+    (deferred,) = intake.checkpoints["src_list", "list", "eu"].deferred
+    assert deferred.native_record_id == "b"
+    shop(a=page("A"))
+    await anew(parted)
+    assert len(intake.checkpoints["src_list", "list", "eu"].deferred) == 1
+    assert list(intake.checkpoints) == [("src_list", "list", "eu")]
 
 
 async def test_a_capture_that_is_refused_waits_for_a_person_at_the_resolver(

@@ -23,6 +23,7 @@ from prw_sdk.cli.options import (
     command,
     opened,
 )
+from prw_sdk.cli.pace import Errand
 from prw_sdk.cli.run import ask_receipts
 from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable, load
 from prw_sdk.cli.status import COLUMNS, look
@@ -180,18 +181,29 @@ def _ask_receipts(settings: CollectorSettings, config: Path, spool: Spool) -> No
 @app.command()
 @command
 def retry(
-    folder: Folder,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]", help="The spool's folder; without it, what the resolver keeps."
+        ),
+    ] = None,
     source: OneSource = None,
     item: Annotated[str | None, typer.Option("--item", help="Only this item.")] = None,
+    config: Config = DEFAULT_CONFIG,
     json: JsonOption = False,
 ) -> None:
     """Give items that were put off or set aside, and captures that were held or refused, another chance.
 
-    The next `run` fetches the items again, the next `run` or `push` sends the captures.
+    The next `run` fetches the items again, the next `run` or `push` sends the captures. Without DIR it is about the
+    items that the resolver keeps for a collector that keeps nothing (`run --ephemeral`).
     """
-    with opened(Spool.existing(folder)) as spool:
-        revived = spool.ledger.revive(source, item, datetime.now(UTC))
-    print_table("Retry", ("spool", "revived"), [(str(folder), revived)], json)
+    if folder is None:
+        errand = Errand(load(config), () if source is None else (source,))
+        revived, where = asyncio.run(errand.revive(item)), "resolver"
+    else:
+        with opened(Spool.existing(folder)) as spool:
+            revived, where = spool.ledger.revive(source, item, datetime.now(UTC)), str(folder)
+    print_table("Retry", ("spool", "revived"), [(where, revived)], json)
 
 
 _FINDINGS = ("trouble", "source", "count", "said", "remedy", "serious", "repaired")

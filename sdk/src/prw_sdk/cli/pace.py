@@ -8,19 +8,21 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from prw.errors import Code, PrwError
+from prw_base.client import AT_A_PROMPT
 from prw_sdk import plugins
 from prw_sdk.cli.run import Liveness, RunResult, Way, run_local, run_sending, stopping
-from prw_sdk.cli.settings import CollectorSettings
+from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable
 from prw_sdk.collect import SourceJob
 from prw_sdk.report import Watch
 from prw_sdk.spool.folder import Spool
+from prw_sdk.spool.model import CheckpointKey
 from prw_sdk.spool.sqlite import SpoolUnusable
-from prw_sdk.uplink import ResolverAddress
+from prw_sdk.uplink import ResolverAddress, Uplink
 from prw_sdk.uplink.heartbeat import resting
 
 _INTERVAL = re.compile(r"(\d{1,6})([smhd])")
@@ -71,6 +73,21 @@ class Errand:
                 return await self._once(jobs, spool, watch, Way(liveness=liveness, stop=own))
 
             return await at_intervals(once, self.every, stop, told, liveness)
+
+    async def revive(self, native_id: str | None) -> int:
+        """Give another chance to what the resolver keeps of a collector that keeps nothing; how many items."""
+        address = self._address
+        if address is None:
+            raise SettingsUnusable("resolver: give its address, or the DIR of a spool")
+        now, revived = datetime.now(UTC), 0
+        with ExitStack() as stack:
+            async with Uplink(replace(address, retry=AT_A_PROMPT), _for_now(stack)) as uplink:
+                store = uplink.checkpoints()
+                for job in self.settings.jobs(plugins.load(), self.names):
+                    source_id, adapter = job.source.source_id, job.adapter.name
+                    key = CheckpointKey(job.tenant, source_id, adapter)
+                    revived += await store.revive(key, native_id, now)
+        return revived
 
     @property
     def _address(self) -> ResolverAddress | None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from prw_base.canonical import canonical_json
 from prw_base.faults import fault
@@ -15,6 +17,7 @@ from prw_sdk.spool.model import (
     Deferred,
     Item,
     ItemKey,
+    Outcome,
     Run,
     SavedCheckpoint,
     Settling,
@@ -36,29 +39,38 @@ class Progress:
     async def start(self) -> Checkpoint | None:
         """Where the plan begins; what an earlier checkpoint passed undone is taken into the ledger first."""
         saved = await self._load("")
-        if saved.deferred:
-            await asyncio.to_thread(self._adopt, saved)
         return Checkpoint(saved.state) if saved.revision else None
 
     async def advance(self, reached: Checkpoint) -> bool:
         """Persist how far the plan has come; False where that is known. Raises `PrwError` CHECKPOINT_CONFLICT."""
-        expected = await self._load(reached.partition)
-        if expected.revision and dict(expected.state) == dict(reached.state):
-            return False
         with foreign("a checkpoint of the plan"):
             canonical_json(reached.state)
-        fault("collect.before_checkpoint")
-        store = self._means.checkpoints
+        return await self._advance(reached.partition, reached.state)
+
+    async def finish(self) -> None:
+        """Persist what became of items that an earlier run had put off, also where the plan came no further."""
+        saved = await self._load("")
+        if self._means.checkpoints.keeps_deferred and saved.revision:
+            await self._advance("", saved.state)
+
+    async def _advance(self, partition: str, state: Mapping[str, object]) -> bool:
+        expected, store = await self._load(partition), self._means.checkpoints
         deferred = await asyncio.to_thread(self._deferred) if store.keeps_deferred else ()
+        known = expected.revision and dict(expected.state) == dict(state)
+        if known and _told(deferred) == _told(expected.deferred):
+            return False
+        fault("collect.before_checkpoint")
         now = self._means.clock()
-        self._saved[reached.partition] = await store.advance(expected, reached.state, deferred, now)
+        self._saved[partition] = await store.advance(expected, state, deferred, now)
         fault("collect.after_checkpoint")
         return True
 
     async def _load(self, partition: str) -> SavedCheckpoint:
         if partition not in self._saved:
             key = CheckpointKey(self._run.tenant, self._run.source_id, self._adapter, partition)
-            self._saved[partition] = await self._means.checkpoints.load(key)
+            saved = self._saved[partition] = await self._means.checkpoints.load(key)
+            if saved.deferred:
+                await asyncio.to_thread(self._adopt, saved)
         return self._saved[partition]
 
     def _deferred(self) -> tuple[Deferred, ...]:
@@ -86,3 +98,11 @@ class Progress:
                 for one in saved.deferred
             ]
         )
+
+
+def _told(deferred: Sequence[Deferred]) -> set[tuple[str, Outcome, int, datetime | None]]:
+    """What there is to tell apart in what is put off."""
+    return {
+        (one.native_id, one.verdict.outcome, one.verdict.attempts, one.verdict.retry_at)
+        for one in deferred
+    }

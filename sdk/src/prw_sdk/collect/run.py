@@ -142,6 +142,7 @@ class SourceRun:
             with foreign("plan"):
                 plan = self.job.adapter.plan(self.job.source, start, net)
             await self._take(_planned(plan), settler, progress, net)
+            await progress.finish()
         except FetchFailed as failed:
             return self._telling.fail(failed.code, f"{failed.url}: {failed.message}")
         except AdapterFailed as broken:

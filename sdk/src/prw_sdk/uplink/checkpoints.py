@@ -91,7 +91,8 @@ class ResolverCheckpoints:
         if key in self._waiting or await asyncio.to_thread(self._holds_back, key.source_id):
             first = self._waiting[key].expected if key in self._waiting else expected
             self._waiting[key] = _Reached(first, state, deferred)
-            return replace(expected, revision=expected.revision + 1, state=state)
+            revision = expected.revision + 1
+            return SavedCheckpoint(key, revision, state, tuple(deferred))
         return await self._persist(_Reached(expected, state, deferred))
 
     async def settle(self) -> None:
@@ -124,6 +125,19 @@ class ResolverCheckpoints:
             now = datetime.now(UTC)
             await asyncio.to_thread(local.advance, ours, theirs.state, now)
         await asyncio.to_thread(local.note_synced, key, theirs.revision)
+
+    async def revive(self, key: CheckpointKey, native_id: str | None, now: datetime) -> int:
+        """Let what was put off or set aside be tried by the next run, with a new budget; how many items that were."""
+        saved = await self.load(key)
+        after, revived = list(saved.deferred), 0
+        for at, one in enumerate(saved.deferred):
+            if native_id in (None, one.native_id):
+                said = replace(one.verdict, outcome=Outcome.RETRY_AT, retry_at=now, attempts=0)
+                after[at] = replace(one, verdict=said)
+                revived += 1
+        if revived:
+            await self._persist(_Reached(saved, saved.state, after))
+        return revived
 
     def _holds_back(self, source_id: str) -> bool:
         return self._spool.ledger.states().get((source_id, CaptureState.HELD), 0) > 0
