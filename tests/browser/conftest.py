@@ -17,7 +17,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what opens pages where there is no browser, for that reason in one line."""
     lacking = missing()
     for item in items:
-        if lacking is not None and "browser" in getattr(item, "fixturenames", ()):
+        if lacking is not None and {"browser", "site"} & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.skip(reason=lacking))
 
 

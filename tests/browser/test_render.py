@@ -308,3 +308,22 @@ async def test_what_a_page_shows_is_judged_as_what_it_serves_would_be(
     document.body.innerHTML = '<h1>Checking your browser before accessing the site</h1><div id="cf-challenge">';"""
     failed = await failure(net, site.serve("/challenge", script(draws)))
     assert failed.outcome is Outcome.BOT_CHALLENGE
+
+
+async def test_a_chromium_that_hangs_is_ended_and_replaced(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers nothing, not even that it should end; the next page has another one, and no process is left."""
+    monkeypatch.setattr("prw_sdk.fetch.browser_chromium._ANSWERING", 1.0)
+    monkeypatch.setattr("prw_sdk.fetch.browser_chromium._CLOSING", 1.0)
+    before = set(descendants(os.getpid()))
+    async with Browser() as browser:
+        config = replace(net_config(site), retry=RetryPolicy(attempts=2, base=0.01))
+        net = HttpNet(config, HostGates(MANNERS), browser=browser)
+        url = site.serve("/p", html("<h1>here</h1>"))
+        await net.render(url)
+        (main,) = [pid for pid, words in descendants(os.getpid()).items() if is_main(words)]
+        os.kill(main, signal.SIGSTOP)
+        assert "here" in by_role(await net.render(url))["page"].text()
+        await net.aclose()
+    await until(lambda: set(descendants(os.getpid())) <= before)

@@ -14,6 +14,7 @@ from playwright.async_api import TimeoutError as PlaywrightTimeout
 
 from prw_sdk.evidence import Part
 from prw_sdk.fetch.browser import BrowserConfig
+from prw_sdk.fetch.browser_processes import Process, children_of_mine, kill, trees
 from prw_sdk.fetch.browser_rules import Wish
 from prw_sdk.fetch.browser_shelf import Shelf
 from prw_sdk.fetch.browser_visit import HEIGHT, WIDTH, Visit
@@ -39,13 +40,16 @@ FLAGS = (
     "--proxy-server=http://nowhere.invalid:1",
 )
 _PASSED_ON = ("HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "XDG_CACHE_HOME", "XDG_CONFIG_HOME")
+_DRIVER = b"run-driver"
 _CLOSING = 10.0
+_ANSWERING = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class _Running:
     playwright: Playwright
     chromium: Chromium
+    drivers: frozenset[Process]
 
 
 class Engine:
@@ -87,19 +91,20 @@ class Engine:
 
     async def _opened(self, chromium: Chromium, through: Fetches) -> BrowserContext:
         try:
-            return await chromium.new_context(
-                accept_downloads=False,
-                color_scheme="light",
-                locale=through.pages.language or None,
-                reduced_motion="reduce",
-                service_workers="block",
-                user_agent=through.user_agent,
-                viewport={"width": WIDTH, "height": HEIGHT},
-            )
-        except PlaywrightError:
-            # it died without a word: the next attempt gets a fresh one
+            async with asyncio.timeout(_ANSWERING):
+                return await chromium.new_context(
+                    accept_downloads=False,
+                    color_scheme="light",
+                    locale=through.pages.language or None,
+                    reduced_motion="reduce",
+                    service_workers="block",
+                    user_agent=through.user_agent,
+                    viewport={"width": WIDTH, "height": HEIGHT},
+                )
+        except (PlaywrightError, TimeoutError) as broken:
+            # it died or hangs without a word: the next attempt gets a fresh one
             await self._give_up(chromium)
-            raise
+            raise PlaywrightError("it does not answer any more") from broken
 
     async def _leave(self, chromium: Chromium, context: BrowserContext) -> None:
         """Close a page's context; a Chromium that does not even do that is given up."""
@@ -120,6 +125,7 @@ class Engine:
             return self._running.chromium
 
     async def _started(self) -> _Running:
+        before = children_of_mine(_DRIVER)
         playwright = await async_playwright().start()
         try:
             chromium = await playwright.chromium.launch(
@@ -136,7 +142,7 @@ class Engine:
         except BaseException:
             await playwright.stop()
             raise
-        return _Running(playwright, chromium)
+        return _Running(playwright, chromium, children_of_mine(_DRIVER) - before)
 
     async def _give_up(self, chromium: Chromium) -> None:
         async with self._starting:
@@ -156,7 +162,9 @@ def _failure(error: PlaywrightError, url: str, through: Fetches) -> FetchFailed:
 
 async def _end(running: _Running) -> None:
     """End Chromium and Playwright's own process, whatever state they are in."""
+    processes = trees(running.drivers)
     for close in (running.chromium.close, running.playwright.stop):
         with suppress(PlaywrightError, TimeoutError):
             async with asyncio.timeout(_CLOSING):
                 await close()
+    kill(processes)
