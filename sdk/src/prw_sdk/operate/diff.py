@@ -84,39 +84,38 @@ class Compare:
         return compared
 
     def _compare(self, one: Opened, adapter: Adapter, capture: Capture, compared: Compared) -> None:
-        body = reading_of(adapter, capture)
-        now = readings.decode(body)
+        now = reading_of(adapter, capture)
         if now["code"] == READ_FAILED:
             compared.diffs.append(_diff(one, (), now["code"], now["error"]))
             return
-        row = one.handed.kept.row
         if self.keep:
-            compared.readings.append(KeptReading(row, adapter.version, body))
-        before = one.handed.before
-        if before is None:
+            body = readings.encode_told(now)
+            compared.readings.append(KeptReading(one.handed.kept.row, adapter.version, body))
+        if one.handed.before is None:
             compared.new += 1
             return
-        changes = () if before == body else tuple(changed(readings.decode(before), now))
+        before = readings.decode(one.handed.before)
+        changes = () if before == now else tuple(changed(before, now))
         if changes:
             compared.diffs.append(_diff(one, changes))
         else:
             compared.same += 1
 
 
-def reading_of(adapter: Adapter, capture: Capture) -> bytes:
-    """What a capture gives now, as `readings.encode` writes it."""
+def reading_of(adapter: Adapter, capture: Capture) -> _Told:
+    """What a capture gives now, as `readings.decode` has it."""
     if capture.presence is Presence.ABSENT:
-        return readings.encode((), None, None)
+        return readings.told(())
     try:
         with foreign("read"):
             records = tuple(adapter.read(capture))
             if records:
-                return readings.encode(records)
+                return readings.told(records)
     except NotARecord as other:
-        return readings.encode((), NOT_A_RECORD, sanitised(str(other)))
+        return readings.told((), NOT_A_RECORD, sanitised(str(other)))
     except AdapterFailed as broken:
-        return readings.encode((), READ_FAILED, str(broken))
-    return readings.encode((), NOT_A_RECORD, "it holds no record")
+        return readings.told((), READ_FAILED, str(broken))
+    return readings.told((), NOT_A_RECORD, "it holds no record")
 
 
 def changed(before: _Told, now: _Told) -> Iterator[ClaimChange]:
@@ -200,7 +199,9 @@ class Remember:
         """The readings of a chunk; none for captures that cannot be read."""
         return [
             KeptReading(
-                one.handed.kept.row, one.adapter.version, reading_of(one.adapter, one.capture)
+                one.handed.kept.row,
+                one.adapter.version,
+                readings.encode_told(reading_of(one.adapter, one.capture)),
             )
             for one in chunk
             if one.capture is not None and one.adapter is not None

@@ -12,6 +12,7 @@ from prw_sdk.evidence import Record
 from prw_sdk.spool.sqlite import SqliteFile, statements
 
 SQL = statements("readings.sql")
+_LITTLE = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +24,29 @@ class KeptReading:
     body: bytes
 
 
+def told(
+    records: Iterable[Record], code: str | None = None, error: str | None = None
+) -> Mapping[str, Any]:
+    """The records of a capture as JSON values, or why there are none."""
+    return {"code": code, "error": error, "records": [record.as_json() for record in records]}
+
+
 def encode(records: Iterable[Record], code: str | None = None, error: str | None = None) -> bytes:
-    """The records of a capture in few bytes, or why there are none."""
-    told = {"code": code, "error": error, "records": [record.as_json() for record in records]}
-    return zlib.compress(json.dumps(told, default=str, separators=(",", ":")).encode(), 1)
+    """The same in few bytes."""
+    return encode_told(told(records, code, error))
+
+
+def encode_told(reading: Mapping[str, Any]) -> bytes:
+    """What `told` gave, in few bytes; little is left as it is, since unpacking costs more than reading it."""
+    body = json.dumps(reading, default=str, separators=(",", ":")).encode()
+    return body if len(body) < _LITTLE else zlib.compress(body, 1)
 
 
 def decode(body: bytes) -> Mapping[str, Any]:
     """What `encode` wrote: `code`, `error`, and `records` as `Record.as_json` has them."""
-    told: Mapping[str, Any] = json.loads(zlib.decompress(body))
-    return told
+    plain = body if body.startswith(b"{") else zlib.decompress(body)
+    found: Mapping[str, Any] = json.loads(plain)
+    return found
 
 
 class Readings:
