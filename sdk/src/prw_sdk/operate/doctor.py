@@ -73,9 +73,10 @@ async def examine(
     seen = await asyncio.to_thread(_bytes, spool, now)
     removed = await _remove(spool, seen.orphans) if repair else 0
     looking = spool.looking
+    runs = looking.last_runs()
     found = [
-        *_ghosts(looking.last_runs()),
-        *_estimates(looking.last_runs()),
+        *_ghosts(runs),
+        *_estimates(runs),
         *[one async for one in _unfinished(spool, looking.unfinished_runs())],
         *_stale(looking.checkpoints(), now, stale),
         *_waiting(looking.waiting()),
