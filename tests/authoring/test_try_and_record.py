@@ -143,3 +143,18 @@ def test_robots_rules_hold_for_authors_as_well(project: Project, site: Site) -> 
     assert result.exit_code == 1
     assert "ROBOTS_FORBIDDEN" in result.stderr
     assert site.asked["/lamp"] == 0
+
+
+def test_escaped_and_folded_values_are_quoted_as_they_are_written(
+    project: Project, site: Site
+) -> None:
+    """A value that the page writes with escapes is shown as it stands there."""
+    project.declare()
+    script = (
+        b'{"@type": "Product", "name": "caf\\u00e9 \\/ bar", "offers": {"seller": {"name": "A"}}}'
+    )
+    page = answer(b'<script type="application/ld+json">' + script + b"</script>")
+    result = invoke("try", site.serve("/lamp", page), "--allow-private", "--json")
+    claims = json.loads(result.stdout)["records"][0]["claims"]
+    evidence = {one["attribute"]: one["evidence"]["text"] for one in claims}
+    assert evidence["core:title"] == "caf\\u00e9 \\/ bar"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from dataclasses import dataclass
 
 import parsel
@@ -109,5 +110,10 @@ def _place(text: str, value: str, start: int, end: int) -> tuple[int, int] | Non
         at = text.find(way, start, end) if way else -1
         if at >= 0:
             return at, at + len(way)
-    # white space within it may be folded in the claim: the whole stretch is shown where it is short
-    return (start, end) if end - start <= BEFORE + AFTER else None
+    if end < len(text):
+        # a JSON value is the whole stretch, however its characters are escaped
+        quotes = int(text[start : start + 1] == '"')
+        return start + quotes, end - quotes
+    words = r"\s+".join(map(re.escape, value.split()))
+    folded = re.compile(words).search(text, start) if words else None
+    return None if folded is None else folded.span()

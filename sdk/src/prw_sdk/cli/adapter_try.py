@@ -39,6 +39,7 @@ from prw_sdk.testing import fixtures, scrub
 
 _CASE = re.compile(r"[a-z0-9][a-z0-9._-]{0,79}")
 _MOST_NAMES = 40
+_LONGEST = 200
 
 
 @guarded
@@ -264,12 +265,12 @@ def _claim_text(claim: Claim, parts: Mapping[str, Part]) -> Text:
     part = parts.get(claim.locator.part_role)
     quote = None if part is None else quoted(claim, part)
     text = Text(f"  {claim.attribute} ", "cyan")
-    text.append(_plain(claim.value_as_stated), "bold")
+    text.append(_short(claim.value_as_stated), "bold")
     text.append(f"\n    {claim.locator.part_role}", "dim")
     if quote is not None:
         text.append(f" line {quote.line}: ", "dim")
         text.append(f"…{_plain(quote.before)}").append("»").append(
-            _plain(quote.value), "black on green"
+            _short(quote.value), "black on green"
         )
         return text.append("«").append(f"{_plain(quote.after)}…")
     if part is not None and leads_to(claim, part):
@@ -295,6 +296,12 @@ def _listed(names: Iterable[str]) -> str:
     some = sorted(map(_plain, names))
     more = len(some) - _MOST_NAMES
     return ", ".join(some[:_MOST_NAMES]) + (f" … and {more} more" if more > 0 else "")
+
+
+def _short(text: str) -> str:
+    """As much of a long text as can be looked at."""
+    plain = _plain(text)
+    return plain if len(plain) <= _LONGEST else f"{plain[:_LONGEST]}…"
 
 
 def _plain(text: str) -> str:
