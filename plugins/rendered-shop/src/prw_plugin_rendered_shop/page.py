@@ -88,8 +88,12 @@ def _leaf(name: str, value: str, where: Locator) -> Leaf:
 
 
 def _at(role: str, element: etree._Element) -> Locator:
-    path = element.getroottree().getpath(element)
-    return Locator(role, Selector(SelectorType.XPATH, path))
+    """The element's place, told by positions alone, since a damaged page has tags of any name."""
+    steps, here = "", element
+    while (parent := here.getparent()) is not None:
+        before = sum(isinstance(one.tag, str) for one in here.itersiblings(preceding=True))
+        steps, here = f"/*[{before + 1}]{steps}", parent
+    return Locator(role, Selector(SelectorType.XPATH, f"/*{steps}"))
 
 
 def parse(part: Part) -> etree._Element | None:
