@@ -24,6 +24,7 @@ _RUNS_IN = {
     "collect": "collector",
     "uplink": "collector",
     "intake": "resolver",
+    "checkpoints": "resolver",
     "objects": "resolver",
     "worker": "resolver",
     "stream": "resolver",
@@ -32,7 +33,10 @@ _RUNS_IN = {
 }
 """In which program each room's points are passed."""
 
-IDLE = frozenset({"collect.before_checkpoint", "collect.after_checkpoint"})
+IDLE = frozenset(
+    {"collect.before_checkpoint", "collect.after_checkpoint", "uplink.after_advance"}
+    | {"checkpoints.before_commit", "checkpoints.after_commit"}
+)
 """Points that this walk never passes: a plan from sitemaps has no checkpoints."""
 
 
