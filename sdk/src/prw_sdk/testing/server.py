@@ -101,10 +101,12 @@ class _Handler(socketserver.StreamRequestHandler):
             if self.site.gate is not None:
                 self.site.gate.wait(10)
             time.sleep(self.site.slowness)
-            self.wfile.write(self.site.take(path, headers.get("host", "").partition(":")[0]))
+            whole = self.site.take(path, headers.get("host", "").partition(":")[0])
         finally:
+            # before the answer goes out: whoever has it may ask again while this thread still waits for its turn
             with self.site.lock:
                 self.site.at_once -= 1
+        self.wfile.write(whole)
 
     def _headers(self) -> Iterator[tuple[str, str]]:
         while line := self.rfile.readline().decode("latin-1").strip():
