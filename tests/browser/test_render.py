@@ -190,6 +190,8 @@ async def test_the_source_sees_who_asks_in_which_language_and_nothing_of_earlier
     asked = [(path, headers) for path, headers in site.requests if path != "/robots.txt"]
     assert [path for path, _ in asked] == ["/p", "/api?de-DE"] * 2
     assert {headers["user-agent"] for _, headers in asked} == {config.user_agent}
+    assert {headers["accept-language"] for _, headers in asked} == {"de-DE"}
+    assert "text/html" in asked[0][1]["accept"]
     assert [headers.get("cookie") for _, headers in asked] == [None, "seen=1"] * 2
 
 
@@ -327,3 +329,13 @@ async def test_a_chromium_that_hangs_is_ended_and_replaced(
         assert "here" in by_role(await net.render(url))["page"].text()
         await net.aclose()
     await until(lambda: set(descendants(os.getpid())) <= before)
+
+
+async def test_a_page_that_grows_without_end_is_no_evidence(site: Site) -> None:
+    """Neither is it read in part."""
+    async with Browser(BrowserConfig(limits=VisitLimits(rendered=10_000))) as browser:
+        net = HttpNet(net_config(site), HostGates(MANNERS), browser=browser)
+        grows = script("document.body.append('x'.repeat(20000))")
+        failed = await failure(net, site.serve("/p", grows))
+        await net.aclose()
+    assert failed.outcome is Outcome.TOO_LARGE

@@ -114,7 +114,8 @@ class VisitLimits:
     """Bounds of one page: seconds in all, to its document, until it has settled, and of quiet that count as settled.
 
     `requests` and `bytes` bound what the page may ask for in all, `at_once` how many requests it has under way,
-    `documents` how often it may go elsewhere, `height` the screenshot (CSS pixels).
+    `documents` how often it may go elsewhere, `rendered` what it comes to (characters), `height` the screenshot (CSS
+    pixels).
     """
 
     total: float = 60.0
@@ -125,6 +126,7 @@ class VisitLimits:
     bytes: int = 64 * 1024 * 1024
     at_once: int = 6
     documents: int = 5
+    rendered: int = 20 * 1024 * 1024
     height: int = 16_384
 
 

@@ -7,12 +7,11 @@ for the same scripts with every product. Only what its own headers allow to keep
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from prw_sdk.fetch.browser_rules import Asked
-from prw_sdk.fetch.rendering import Resource
+from prw_sdk.fetch.rendering import Fetches, Resource
 
 _KEPT = frozenset({"script", "stylesheet", "font", "image"})
 _MAX_AGE = re.compile(r"(?:^|[\s,])max-age\s*=\s*\"?(\d{1,9})")
@@ -32,14 +31,14 @@ class Shelf:
     def __init__(self, most: int = 64 * 1024 * 1024) -> None:
         self._most = most
         self._bytes = 0
-        self._held: dict[tuple[Hashable, str], _Held] = {}
+        self._held: dict[tuple[Fetches, str], _Held] = {}
 
-    def find(self, source: Hashable, asked: Asked) -> Resource | None:
+    def find(self, source: Fetches, asked: Asked) -> Resource | None:
         """The answer that is still fresh."""
         held = self._held.get((source, asked.url)) if asked.kind in _KEPT else None
         return held.resource if held is not None and held.until > datetime.now(UTC) else None
 
-    def put(self, source: Hashable, asked: Asked, found: Resource) -> None:
+    def put(self, source: Fetches, asked: Asked, found: Resource) -> None:
         """Keep an answer, where its headers say that it may be and for how long."""
         fresh = freshness(found) if asked.kind in _KEPT and found.status == 200 else timedelta()
         if not fresh or self._bytes + len(found.body) > self._most:

@@ -146,7 +146,7 @@ class Visit:
         await self._quiet()
 
     async def _rendered(self, page: Page) -> Part:
-        most = self._limits.bytes
+        most = self._limits.rendered
         if await page.evaluate("() => document.documentElement.outerHTML.length") > most:
             raise self._through.failed(
                 Outcome.TOO_LARGE, f"the page grew beyond {most} bytes", self._wish.url

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from types import MappingProxyType
 from typing import TypeVar
 
 from prw_sdk.adapter import NO_RESPONSES
@@ -30,6 +31,8 @@ __all__ = ["KEPT_HEADERS", "FetchLimits", "HttpNet", "NetConfig"]
 T = TypeVar("T")
 
 _ROBOTS_HOPS = 5
+_DOCUMENTS = "text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8"
+_AS_ANYBODY: Mapping[str, str] = MappingProxyType({})
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 _LARGE = 256 * 1024
 _MOST_OF_AN_ERROR = 256 * 1024
@@ -139,7 +142,9 @@ class HttpNet:
 
     async def document(self, url: str, *, role: str) -> Document:
         """Ask once for a page that a browser will make something of (`rendering.Fetches`)."""
-        page = await self._reach(url, None)
+        language = self.pages.language
+        asking = {"accept": _DOCUMENTS, **({"accept-language": language} if language else {})}
+        page = await self._reach(url, None, asking=asking)
         part = self._judged(page, role, is_raw=True)
         return Document(part, page.reached, page.headers.items())
 
@@ -231,13 +236,19 @@ class HttpNet:
         # it confirms bytes that are not ours: asked again, as if nothing were known
         return self._judged(await self._reach(url, accept), role)
 
-    async def _reach(self, url: str, accept: str | None, earlier: Part | None = None) -> Page:
-        """The answer at the end of the redirects."""
+    async def _reach(
+        self,
+        url: str,
+        accept: str | None,
+        earlier: Part | None = None,
+        asking: Mapping[str, str] = _AS_ANYBODY,
+    ) -> Page:
+        """The answer at the end of the redirects; `asking` are headers of every request."""
         budget, hop = _Budget(self._config.limits.total), url
         for _ in range(self._config.limits.max_redirects + 1):
             target = self._parsed(hop)
             await self._robots.permit(target)
-            headers = {"accept": accept or "*/*"}
+            headers = {"accept": accept or "*/*", **asking}
             if earlier is not None:
                 headers |= revalidate.question(earlier, self._redact.url(target.text))
             page = await self._in_turn(target, url, headers, budget)
