@@ -224,6 +224,14 @@ async def test_a_plan_that_was_cut_off_goes_on_and_then_looks_at_the_list_as_a_w
     assert keys | before == {key(number) for number in range(12)}
 
 
+async def test_a_plan_of_another_list_begins_at_its_beginning() -> None:
+    """How far a run was says nothing of a list that the settings name since."""
+    other = Checkpoint({"pass": 1, "number": 3, "next": f"{URL}?page=3", "of": f"{URL}?q=ssd"})
+    market = Market(list(range(10)), nothing)
+    await walk(market, other)
+    assert market.asked[0] == URL
+
+
 async def test_the_end_of_a_list_may_be_a_404() -> None:
     """As some interfaces say it; the first page's is none."""
 

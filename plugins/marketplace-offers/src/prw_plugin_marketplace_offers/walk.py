@@ -71,7 +71,8 @@ class Walk:
         state = {} if checkpoint is None else checkpoint.state
         start = _At(self._settings.url, self._settings.first)
         here, number = start, 1
-        if isinstance(state.get("next"), str):
+        # where the settings name another list by now, how far the former one was says nothing
+        if isinstance(state.get("next"), str) and state.get("of") == self._settings.url:
             here = _At(str(state["next"]), _whole(state.get("number"), start.number))
             number = _whole(state.get("pass"), 1)
         while True:
@@ -125,7 +126,7 @@ class Walk:
         then = None
         if after is not None:
             reached = {"pass": now.number, "number": after.number, "next": after.address}
-            then = Checkpoint(reached)
+            then = Checkpoint({**reached, "of": self._settings.url})
         return Batch((Target(name, here.address),) if new else (), then)
 
     async def _asked(self, here: _At, net: Net, *, is_first: bool) -> Part | None:
