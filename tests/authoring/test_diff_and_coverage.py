@@ -185,3 +185,17 @@ def test_a_folder_that_is_no_spool_is_refused(project: Project, tmp_path: Path) 
         assert result.exit_code == 2
         assert "holds no spool" in result.stderr
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_reader_process_that_dies_is_told(project: Project, site: Site) -> None:
+    """An adapter that takes its process down ends the command with what to do, and never hangs it."""
+    project.declare()
+    spool = project.collected(site, 40)
+    module = project.folder / "src" / project.package / "adapter.py"
+    text = module.read_text("utf-8")
+    mark = '        """A record for each Product of the page."""\n'
+    dies = f"{mark}        import os\n        os._exit(9)\n"
+    module.write_text(text.replace(mark, dies), "utf-8")
+    done = told(project, "coverage", spool, "--processes", 2)
+    assert done.returncode == 2, done.stdout
+    assert "--processes 1" in done.stderr
