@@ -93,7 +93,9 @@ def source_of(
         return Source("src_fixture", adapter.settings(**values), locale, currency)
     except ValidationError as bad:
         known = ", ".join(adapter.settings.model_fields) or "it has none"
-        raise Unusable(f"--setting: {explain(bad)} (settings of {adapter.name}: {known})") from bad
+        raise Unusable(
+            f"--setting: {explain(bad).removeprefix('file: ')} (settings of {adapter.name}: {known})"
+        ) from bad
 
 
 def _pair(text: str) -> tuple[str, object]:
