@@ -9,9 +9,10 @@ JSON ?=
 ARGS ?=
 SEED ?=
 WORKERS ?= 2
+BENCH ?= collect reread
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test soak check lint types imports proto-lint proto-breaking drift migrations lock-check \
+.PHONY: help venv demo test soak bench adapters check lint types imports proto-lint proto-breaking drift migrations lock-check \
 	format proto docs docs-drift lock clean
 
 help: ## this list
@@ -31,6 +32,12 @@ soak: venv ## the long tests: kills at every point, and at random; SEED=n choose
 	@seed='$(SEED)'; seed=$${seed:-$$(date +%s)}; echo "soak: SEED=$$seed"; \
 		PRW_SEED=$$seed $(BIN)/python -m pytest -m soak -n $(WORKERS) $(ARGS)
 
+adapters: venv ## the conformance suite on every adapter that is installed here
+	@$(BIN)/prw adapter check --all $(ARGS)
+
+bench: venv ## what is claimed about speed; each ends with its ratios. BENCH="collect reread", ARGS=--quick
+	@for bench in $(BENCH); do $(BIN)/python -m bench.$$bench $(ARGS) || exit 1; done
+
 check: lint types imports proto-lint proto-breaking drift docs-drift migrations lock-check ## everything that is checked without running: all below
 
 lint: venv ## style and common mistakes
@@ -39,7 +46,7 @@ lint: venv ## style and common mistakes
 	@echo 'lint: clean'
 
 types: venv ## mypy, strict
-	@$(BIN)/mypy proto/src/prw $(SOURCES) proto/generate.py tests tools
+	@$(BIN)/mypy proto/src/prw $(SOURCES) proto/generate.py tests tools $(wildcard bench)
 
 imports: venv ## who may import whom
 	@$(BIN)/lint-imports .importlinter --cache-dir .cache/import-linter
