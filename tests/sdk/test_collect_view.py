@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rich.console import Console
 
-from prw_sdk.cli.view import Figures, as_line, live
+from prw_sdk.cli.view import Figures, as_line, live, told
 from prw_sdk.report import Event, EventKind
 from prw_sdk.spool.model import Outcome
 
@@ -73,3 +73,10 @@ def test_a_terminal_shows_all_of_it() -> None:
 def test_a_line_elsewhere_has_no_place_for_figures() -> None:
     """Its keys are what scripts know."""
     assert "host" not in as_line(SETTLED)
+
+
+def test_a_table_leaves_out_what_is_nothing_everywhere() -> None:
+    """But for the columns that are always looked for."""
+    rows = [("a", 0, 1, 0), ("b", 0, 0, 0)]
+    names, shown = told(("source", "stored", "held", "poison"), rows, ("source", "stored"))
+    assert (names, shown) == (["source", "stored", "held"], [["a", 0, 1], ["b", 0, 0]])

@@ -15,7 +15,7 @@ from prw_base.cli import FAILED, INTERRUPTED, NOT_AUTHORISED, describe, exit_sta
 from prw_base.options import JsonOption
 from prw_base.tables import print_table
 from prw_sdk import plugins
-from prw_sdk.cli import operating
+from prw_sdk.cli import operating, view
 from prw_sdk.cli.options import (
     DEFAULT_CONFIG,
     EPILOG,
@@ -118,7 +118,9 @@ def _each(*watches: Watch) -> Watch:
 
 def _show(result: RunResult, tally: Tally, json: bool) -> None:
     rows = [summary_row(report, tally.submitted[report.source_id]) for report in result.sources]
-    print_table("Run", SUMMARY, rows, json)
+    always = ("source", "planned", "fetched", "kept", "stored", "ended")
+    columns, shown = (SUMMARY, rows) if json else view.told(SUMMARY, rows, always)
+    print_table("Run", columns, shown, json)
     # whoever follows runs at intervals through a pipe sees each as it ends
     sys.stdout.flush()
     tally.submitted.clear()

@@ -27,6 +27,7 @@ from prw_sdk.cli.pace import Errand
 from prw_sdk.cli.run import ask_receipts
 from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable, load
 from prw_sdk.cli.status import COLUMNS, look
+from prw_sdk.cli.view import told
 from prw_sdk.operate import doctor as examining
 from prw_sdk.operate import items as listing
 from prw_sdk.operate import readings, tables, warc
@@ -165,8 +166,10 @@ def status(
         if receipts:
             _ask_receipts(load(config), config, spool)
         standing = look(spool, verify)
-    print_table("Spool", COLUMNS, standing.rows(), json)
-    if not json:
+    if json:
+        print_table("Spool", COLUMNS, standing.rows(), json)
+    else:
+        print_table("Spool", *told(COLUMNS, standing.rows(), ("source", "stored", "kept")))
         standing.print_troubles()
     if standing.damages:
         raise typer.Exit(FAILED)

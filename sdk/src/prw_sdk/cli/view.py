@@ -6,7 +6,7 @@ import json
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -225,3 +225,13 @@ def ended(report: SourceReport) -> str:
     if report.joined:
         return "done by another run"
     return "resumed and done" if report.resumed else "done"
+
+
+def told(
+    columns: Sequence[str], rows: Sequence[Sequence[object]], always: Collection[str]
+) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
+    """The columns that tell a person something: those named, and those that are not 0 everywhere."""
+    kept = [
+        at for at, name in enumerate(columns) if name in always or any(row[at] != 0 for row in rows)
+    ]
+    return [columns[at] for at in kept], [[row[at] for at in kept] for row in rows]
