@@ -37,6 +37,7 @@ class SchemaOrg(Adapter):
     surfaces = SURFACES
     fields = FIELDS
     merchant_field = "offers.seller.name"
+    lists_everything = True
 
     def plan(self, source: Source, checkpoint: Checkpoint | None, net: Net) -> AsyncIterator[Batch]:
         """Every page of the shop's sitemaps, once a run; a run that was cut off is taken up where it ended."""

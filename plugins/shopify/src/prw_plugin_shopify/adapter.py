@@ -40,6 +40,7 @@ class Shopify(Adapter):
     surfaces = SURFACES
     fields = FIELDS
     merchant_field = "embed.provider"
+    lists_everything = True
 
     async def plan(
         self, source: Source, checkpoint: Checkpoint | None, net: Net

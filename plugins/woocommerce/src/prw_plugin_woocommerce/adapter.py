@@ -45,6 +45,7 @@ class WooCommerce(Adapter):
     surfaces = SURFACES
     fields = FIELDS
     merchant_field = "site.name"
+    lists_everything = True
 
     def __init__(self) -> None:
         self._sites: WeakKeyDictionary[Net, Part] = WeakKeyDictionary()

@@ -35,6 +35,12 @@ class Adapter(ABC):
     """What a run of any source of this adapter must come to; a source's settings may add to it."""
     legacy: ClassVar[tuple[str, ...]] = ()
     """Older versions whose captures have another raw shape and are still read; each needs a fixture of that version."""
+    lists_everything: ClassVar[bool] = False
+    """Whether a plan that went to its end has named everything that the source has.
+
+    What earlier runs stored and such a plan names no more is asked for once more, so that the source itself says that
+    it is gone.
+    """
     uses_browser: ClassVar[bool] = False
     """Whether `fetch` or `plan` calls `net.render`."""
 

@@ -173,3 +173,5 @@ def _other_faults(adapter: type[Adapter]) -> Iterator[str]:
             yield f"legacy names {version!r}, the version itself: name older ones alone"
     if not isinstance(getattr(adapter, "uses_browser", False), bool):
         yield "uses_browser is neither True nor False: write True where fetch or plan calls net.render"
+    if not isinstance(getattr(adapter, "lists_everything", False), bool):
+        yield "lists_everything is neither True nor False: write True where a whole plan names all that there is"

@@ -35,6 +35,10 @@ ASSERTION_BREACHED = "ASSERTION_BREACHED"
 FOUND_NOTHING = "FOUND_NOTHING"
 
 
+_MOST_VANISHED = 500
+"""Items that one run asks for although its plan does not name them."""
+
+
 async def collect(
     jobs: Sequence[SourceJob],
     spool: Spool,
@@ -142,6 +146,7 @@ class SourceRun:
             with foreign("plan"):
                 plan = self.job.adapter.plan(self.job.source, start, net)
             await self._take(_planned(plan), settler, progress, net)
+            await self._ask_for_the_vanished(run, settler, net)
             await progress.finish()
         except FetchFailed as failed:
             return self._telling.fail(failed.code, f"{failed.url}: {failed.message}")
@@ -158,6 +163,16 @@ class SourceRun:
             if not due:
                 return
             targets = tuple(Target(item.key.native_id, item.url) for item in due)
+            await self._take(_only(Batch(targets)), settler, None, net)
+
+    async def _ask_for_the_vanished(self, run: Run, settler: Settler, net: HttpNet) -> None:
+        """Ask for what a whole plan names no more, a bounded number a run: its 404 is the source's own word."""
+        whole = self.job.adapter.lists_everything and self._telling.planned > 0
+        if not whole or self._stop.is_set():
+            return
+        gone = await asyncio.to_thread(self._means.spool.ledger.vanished, run, _MOST_VANISHED)
+        if gone:
+            targets = tuple(Target(item.key.native_id, item.url) for item in gone)
             await self._take(_only(Batch(targets)), settler, None, net)
 
     async def _take(

@@ -146,6 +146,11 @@ class Ledger:
         row = self._one("count_held", _run(run))
         return 0 if row is None else int(row["n"])
 
+    def vanished(self, run: Run, limit: int) -> list[Item]:
+        """Items that the source had before this run, and that this run has not met."""
+        values = {"tenant": run.tenant, "source_id": run.source_id, "generation": run.generation}
+        return [read_item(row) for row in self._all("vanished_items", values | {"limit": limit})]
+
     def troubled(self, limit: int = _PAGE) -> list[Item]:
         """Items that are put off or set aside."""
         return [read_item(row) for row in self._all("troubled_items", {"limit": limit})]

@@ -98,6 +98,13 @@ ORDER BY native_id LIMIT :limit;
 SELECT count(*) AS n FROM captures
 WHERE state = 'held' AND tenant = :tenant AND source_id = :source_id AND generation = :generation;
 
+-- name: vanished_items
+-- Items that the source had and that no plan has named since before this run, those asked for longest ago first.
+SELECT * FROM items
+WHERE tenant = :tenant AND source_id = :source_id AND generation < :generation
+  AND outcome IN ('stored', 'unchanged')
+ORDER BY updated_at, native_id LIMIT :limit;
+
 -- name: troubled_items
 -- Items that are put off or set aside, of every tenant and source.
 SELECT * FROM items WHERE outcome IN ('retry_at', 'poison')
