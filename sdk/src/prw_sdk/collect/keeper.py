@@ -58,45 +58,57 @@ class Kept:
 
 
 _Waiting = tuple[Work, asyncio.Future[Kept]]
+_Ready = tuple[Work, Judged, asyncio.Future[Kept]]
 
 
 class Keeper:
-    """Keeps captures for all sources of a run."""
+    """Keeps captures for all sources of a run. While one group is flushed, the next one is judged."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
         self._waiting: list[_Waiting] = []
-        self._draining: asyncio.Task[None] | None = None
+        self._ready: list[_Ready] = []
+        self._judging: asyncio.Task[None] | None = None
+        self._keeping: asyncio.Task[None] | None = None
 
     async def keep(self, work: Work) -> Kept:
         """Judge and keep; returns once it is durable. Raises `SpoolUnusable`, and whatever `judge` raises."""
         future = asyncio.get_running_loop().create_future()
         self._waiting.append((work, future))
-        if self._draining is None or self._draining.done():
-            self._draining = asyncio.create_task(self._drain())
+        if self._judging is None or self._judging.done():
+            self._judging = asyncio.create_task(self._judge_all())
         kept: Kept = await future
         return kept
 
     async def idle(self) -> None:
         """Wait until nothing is being kept; what still waits is kept first."""
-        if self._draining is not None:
-            await self._draining
+        if self._judging is not None:
+            await self._judging
+        if self._keeping is not None:
+            await self._keeping
 
-    async def _drain(self) -> None:
+    async def _judge_all(self) -> None:
         while self._waiting:
             group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
+            judged = await asyncio.to_thread(_judged_all, [work for work, _ in group])
+            for (work, future), one in zip(group, judged, strict=True):
+                if isinstance(one, Judged):
+                    self._ready.append((work, one, future))
+                else:
+                    _resolve(future, one)
+            if self._ready and (self._keeping is None or self._keeping.done()):
+                self._keeping = asyncio.create_task(self._keep_all())
+
+    async def _keep_all(self) -> None:
+        while self._ready:
+            group, self._ready = self._ready[:_MOST], self._ready[_MOST:]
+            fine = [(work, judged) for work, judged, _ in group]
             try:
-                ends = await asyncio.to_thread(self._keep, [work for work, _ in group])
+                ends = await asyncio.to_thread(self._commit, fine)
             except Exception as error:  # noqa: BLE001 - it is raised where the work was given
                 ends = [error] * len(group)
-            for (_, future), end in zip(group, ends, strict=True):
+            for (_, _, future), end in zip(group, ends, strict=True):
                 _resolve(future, end)
-
-    def _keep(self, group: Sequence[Work]) -> list[Kept | Exception]:
-        judged = [_judged(work) for work in group]
-        fine = [one for one in zip(group, judged, strict=True) if isinstance(one[1], Judged)]
-        ended = iter(self._commit([(work, one) for work, one in fine if isinstance(one, Judged)]))
-        return [next(ended) if isinstance(one, Judged) else one for one in judged]
 
     def _commit(self, fine: Sequence[tuple[Work, Judged]]) -> list[Kept | Exception]:
         bodies = [body for _, one in fine for body in one.bodies]
@@ -121,6 +133,10 @@ class Keeper:
 
         applied = self._spool.ledger.settle_all(settlings, tallies) if fine else []
         return map(Kept, settlings, applied)
+
+
+def _judged_all(group: Sequence[Work]) -> list[Judged | Exception]:
+    return [_judged(work) for work in group]
 
 
 def _judged(work: Work) -> Judged | Exception:
