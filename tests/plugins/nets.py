@@ -32,6 +32,7 @@ class Pages:
         self.bodies = dict(bodies)
         self.media_type = media_type
         self.moved = moved or {}
+        self.headers: tuple[tuple[str, str], ...] = ()
         self.asked: list[str] = []
 
     async def get(self, url: str, *, role: str, accept: str | None = None) -> Part:
@@ -57,7 +58,11 @@ class Pages:
     def _part(self, body: bytes, role: str, url: str, reached: str) -> Part:
         digest, now = hashlib.sha256(body).hexdigest(), datetime.now(UTC)
         used = charset.used(None, body, self.media_type)
-        return Part(role, digest, body, self.media_type, url, reached, 200, now, charset_used=used)
+        return Part(
+            *(role, digest, body, self.media_type, url, reached, 200, now),
+            charset_used=used,
+            headers=self.headers,
+        )
 
 
 def as_json(value: object) -> bytes:

@@ -65,6 +65,14 @@ async def test_the_end_of_the_list_may_be_an_error() -> None:
         await planned(shop(listing(1), 503))
 
 
+async def test_the_site_says_how_many_pages_there_are() -> None:
+    """An empty page between others is no end, and none is asked for beyond the last one."""
+    net = shop(listing(1), listing(), listing(3))
+    net.headers = (("x-wp-totalpages", "3"),)
+    assert await planned(net) == ["1", "3"]
+    assert f"{LIST}&page=4" not in net.asked
+
+
 async def test_a_product_of_many_variations_is_a_target_for_each_page() -> None:
     """None of them is left out, however many there are."""
     assert await planned(shop(listing(7, variations=201))) == ["7", "7/2", "7/3"]

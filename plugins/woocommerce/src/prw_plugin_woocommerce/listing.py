@@ -42,31 +42,38 @@ async def listed(settings: WooCommerceSettings, net: Net) -> Products:
 
 
 async def _walk(net: Net, address: str, found: Products) -> int:
-    """One walk; the pages that held something."""
+    """One walk; how many pages there were.
+
+    The site says how many (``X-WP-TotalPages``); where it does not, the first page without a new product is the end.
+    """
     walked: Products = {}
     for number in range(1, MOST_PAGES + 1):
-        page = await _page(net, f"{address}&page={number}", is_first=number == 1)
-        if page.keys() <= walked.keys():
+        page, pages = await _page(net, f"{address}&page={number}", is_first=number == 1)
+        is_over = page.keys() <= walked.keys() if pages is None else number > pages
+        if is_over:
             return number - 1
         walked.update(page)
         found.update(page)
+        if number == pages:
+            return number
     raise NoProducts(
         f"{address} has more than {MOST_PAGES} pages: name some of its `categories` instead"
     )
 
 
-async def _page(net: Net, url: str, *, is_first: bool) -> Products:
+async def _page(net: Net, url: str, *, is_first: bool) -> tuple[Products, int | None]:
     try:
         part = await net.get(url, role="list", accept=ACCEPT)
     except NetFailed as failed:
         if not is_first and failed.status == 400:
-            return {}
+            return {}, None
         if is_first and failed.status in (404, 410):
             raise NoProducts(
                 f"{url} answers {failed.status}: is `shop` a WooCommerce shop, and `rest` right?"
             ) from failed
         raise
-    return dict(_products(part))
+    stated = dict(part.headers).get("x-wp-totalpages", "")
+    return dict(_products(part)), int(stated) if stated.isdecimal() else None
 
 
 def _products(part: Part) -> Iterator[tuple[int, int]]:
