@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -221,11 +220,13 @@ async def test_a_caller_that_is_cut_off_leaves_what_was_answered(
 
 async def test_a_giant_of_declarations_is_held_back(opened: Stream) -> None:
     """What awaits bytes is bounded; beyond it the stream ends with VALIDATION_FAILED, and no memory goes."""
-    reading = asyncio.create_task(opened.refusal())
-    with suppress(asyncio.InvalidStateError):
-        for at in range(1, 3 * PENDING_LIMIT):
-            await opened.call.write(declaration(at, b"%d" % at))
-    ended = await reading
+    asked = asyncio.create_task(opened.answers(PENDING_LIMIT))
+    for at in range(1, PENDING_LIMIT + 1):
+        await opened.call.write(declaration(at, b"%d" % at))
+    await asked
+    # one more and no other: a write after the end would hide its reason from the caller
+    await opened.call.write(declaration(PENDING_LIMIT + 1, b"one more"))
+    ended = await opened.refusal()
     assert (ended.code, ended.field) == (Code.VALIDATION_FAILED, "declaration")
 
 

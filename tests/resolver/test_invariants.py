@@ -1,4 +1,4 @@
-"""What the database itself holds, whatever a server does: direct SQL of `resolver_app` that tries to break it."""
+"""What the database itself holds, whoever writes: direct SQL of the server's login and of the owner tries it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from psycopg import errors, sql
 from psycopg.types.json import Jsonb
 
 from tests.resolver.catalogue import SCOPE, UNTRUSTED, Rooms, record, rooms
-from tests.resolver.writing import QUOTE, app, decide, introduction
+from tests.resolver.writing import QUOTE, app, decide, introduction, owner
 
 
 @pytest.fixture(autouse=True)
@@ -33,6 +33,13 @@ async def held(resolver_database: dict[str, str], tmp_path: Path) -> AsyncIterat
 
 @pytest.fixture
 def conn(resolver_database: dict[str, str], held: Rooms) -> Iterator[psycopg.Connection[Any]]:
+    """A connection of the owner, which may write every table, to that catalogue."""
+    with owner(resolver_database) as connection:
+        yield connection
+
+
+@pytest.fixture
+def server(resolver_database: dict[str, str], held: Rooms) -> Iterator[psycopg.Connection[Any]]:
     """A connection of the server's login to that catalogue."""
     with app(resolver_database) as connection:
         yield connection
@@ -163,11 +170,52 @@ FORBIDDEN: tuple[LiteralString, ...] = (
 )
 
 
-def test_the_server_may_not_rewrite_history(conn: psycopg.Connection[Any]) -> None:
+def test_the_server_may_not_rewrite_history(server: psycopg.Connection[Any]) -> None:
     """INV-08: decisions and events stay, nothing accepted is deleted, and no rule can be switched off."""
     for statement in FORBIDDEN:
         with pytest.raises(errors.InsufficientPrivilege):
-            conn.execute(statement)
+            server.execute(statement)
+
+
+WRITTEN_BY_COMMANDS = (
+    *EVERY_FACT,
+    "catalog_item_attribute",
+    "catalog_item_key",
+    "release_due",
+    "review_case",
+    "review_case_key",
+    "review_wake",
+    "decision",
+    "record_outcome",
+    "outbox",
+    "stream_command",
+)
+
+
+@pytest.mark.parametrize("table", WRITTEN_BY_COMMANDS)
+def test_the_server_writes_accepted_state_by_commands_only(
+    server: psycopg.Connection[Any], table: str
+) -> None:
+    """INV-06: no fact without its event, since the server's login has no other way to a fact than `stream_commit`."""
+    name = sql.Identifier(table)
+    for statement in (
+        "insert into resolver.{0} table resolver.{0}",
+        "update resolver.{0} set tenant_id = tenant_id",
+    ):
+        with pytest.raises(errors.InsufficientPrivilege):
+            server.execute(sql.SQL(statement).format(name))
+
+
+def test_a_command_stays_within_the_tenant_of_its_transaction(
+    resolver_database: dict[str, str], held: Rooms
+) -> None:
+    """Tenants: the one writer has its owner's rights, and row-level security binds the owner as well."""
+    commit = "select resolver.stream_commit('ten_synth_a', 'cat_primary', 1, '[]')"
+    for tenant in ("ten_synth_b", ""):
+        with app(resolver_database, tenant) as other, pytest.raises(psycopg.Error, match="FENCED"):
+            other.execute(commit)
+    with app(resolver_database) as own:
+        assert own.execute(commit).fetchone() == ([],)
 
 
 @pytest.mark.parametrize("kind", ["model", "machine", ""])
@@ -203,18 +251,18 @@ def test_a_decision_rests_on_former_ones_that_exist(conn: psycopg.Connection[Any
     decide(conn, "dec_y", action="approve", prior_decisions=["dec_x"])
 
 
-def test_a_change_and_its_events_are_one(conn: psycopg.Connection[Any]) -> None:
+def test_a_change_and_its_events_are_one(server: psycopg.Connection[Any]) -> None:
     """INV-06: what is rolled back leaves neither fact nor position; what is committed has both."""
     count = "select (select count(*) from resolver.outbox), (select count(*) from resolver.catalog_revision)"
-    before = conn.execute(count).fetchone()
+    before = server.execute(count).fetchone()
     assert before is not None
     assert before[0] == before[1] > 0
     broken = {"command_id": "c", "digest": "d", "facts": [{"type": "catalog_item", "id": "itm_1"}]}
     with pytest.raises(psycopg.Error):
-        conn.execute(
+        server.execute(
             "select resolver.stream_commit('ten_synth_a', 'cat_primary', 1, %s)", (Jsonb([broken]),)
         )
-    assert conn.execute(count).fetchone() == before
+    assert server.execute(count).fetchone() == before
 
 
 ATTRIBUTE = (

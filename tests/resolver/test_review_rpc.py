@@ -16,7 +16,8 @@ from prw_resolver.review.correct import correct
 from prw_resolver.stream.model import Outcome
 from prw_resolver.vocabulary.model import NormalisedRecord
 from tests.resolver.calling import Served, refusal, served
-from tests.resolver.catalogue import SCOPE, UNTRUSTED, Rooms, record, rooms
+from tests.resolver.catalogue import UNTRUSTED, Rooms, record, rooms
+from tests.resolver.writing import owner
 from tests.support.invariants import assert_stream_holds
 
 ACCEPT = pb.DECISION_ACTION_ACCEPT
@@ -244,7 +245,9 @@ async def test_a_decision_that_makes_no_sense_is_refused(
     await rita.Decide(decision(summary, DEFER))
 
 
-async def test_a_new_item_needs_free_keys_and_a_target_must_stand(held: Rooms, rita: Any) -> None:
+async def test_a_new_item_needs_free_keys_and_a_target_must_stand(
+    held: Rooms, rita: Any, resolver_database: dict[str, str]
+) -> None:
     """KEY_TAKEN names the owner; an item that is not there is NOT_FOUND, one that is not active ITEM_NOT_ACTIVE."""
     await identify(held, record(held.vocabulary, "shop", core__gtin="G-m", storage__capacity="2"))
     await open_case(held, storage__capacity="1")
@@ -253,10 +256,10 @@ async def test_a_new_item_needs_free_keys_and_a_target_must_stand(held: Rooms, r
     assert taken.code is Code.KEY_TAKEN
     nowhere = await refusal(rita.Decide(decision(summary, ACCEPT, map_to="itm_nowhere")))
     assert (nowhere.code, nowhere.field) == (Code.NOT_FOUND, "map_to")
-    async with held.database.transaction(SCOPE.tenant_id) as conn:
-        row = await (await conn.execute("select item_id from resolver.catalog_item")).fetchone()
-        assert row is not None
-        await conn.execute("update resolver.catalog_item set status = 'retired'")
+    with owner(resolver_database) as conn:
+        row = conn.execute(
+            "update resolver.catalog_item set status = 'retired' returning item_id"
+        ).fetchone()
     retired = await refusal(rita.Decide(decision(summary, ACCEPT, map_to=row[0])))
     assert (retired.code, retired.field) == (Code.ITEM_NOT_ACTIVE, "map_to")
 

@@ -20,7 +20,7 @@ from prw_resolver.stream.epoch import EpochFile
 from prw_resolver.stream.model import Change, Committed, KeyLookup, Stream
 from prw_resolver.stream.signal import Signal
 from tests.resolver.catalogue import Rooms, rooms
-from tests.resolver.writing import CATALOG, TENANT, introduction
+from tests.resolver.writing import CATALOG, TENANT, introduction, owner
 from tests.support.cutting import cutting
 from tests.support.invariants import assert_stream_holds
 from tests.support.waiting import until
@@ -199,11 +199,13 @@ async def test_an_epoch_that_is_fenced_within_the_transaction_writes_nothing(
     assert row == (3,)
 
 
-async def test_a_closed_cursor_refuses_writers(held: Rooms) -> None:
+async def test_a_closed_cursor_refuses_writers(
+    held: Rooms, resolver_database: dict[str, str]
+) -> None:
     """The database refuses too, whatever the control plane says."""
     await held.committer.commit(introduction(held.vocabulary, "one"))
-    async with held.database.transaction(TENANT) as conn:
-        await conn.execute("update resolver.stream_cursor set status = 'fenced'")
+    with owner(resolver_database) as conn:
+        conn.execute("update resolver.stream_cursor set status = 'fenced'")
     with pytest.raises(PrwError) as refused:
         await held.committer.commit(introduction(held.vocabulary, "two"))
     assert refused.value.code is Code.EPOCH_FENCED

@@ -68,6 +68,14 @@ def app(dsns: dict[str, str], tenant: str = TENANT, role: str = "resolver_app") 
         yield conn
 
 
+@contextmanager
+def owner(dsns: dict[str, str], tenant: str = TENANT) -> Iterator[Any]:
+    """A connection of the tables' owner that works for the tenant: what no server may, and constraints still hold."""
+    with app(dsns, tenant, "superuser") as conn:
+        conn.execute("set role prw_owner")
+        yield conn
+
+
 def decide(conn: Any, decision_id: str, **other: object) -> None:
     """Insert a decision straight into its table."""
     row = {
