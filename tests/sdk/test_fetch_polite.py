@@ -173,12 +173,11 @@ async def test_rules_mean_what_the_standard_says(
     url = address.parse(site.url(path))
     if path != "/robots.txt":
         site.serve(url.path, answer(b"the page"))
+    found: Outcome | None = None
     try:
         await net.get(site.url(path), role="page")
     except FetchFailed as failed:
         found = failed.outcome
-    else:
-        found = None
     assert found is (None if allowed else Outcome.ROBOTS_FORBIDDEN)
 
 

@@ -67,15 +67,19 @@ class _Gate:
         """A place that no other process holds; whoever waits already comes first."""
         if self._kept:
             return self._kept.pop()
-        found = None if self._places.is_wanted() else self._places.take()
-        if found is not None:
-            return found
+        if not self._places.is_wanted():
+            found = self._places.take()
+            if found is not None:
+                return found
         self._places.begin_to_wait()
         try:
-            while (found := self._places.take()) is None:
+            while True:
+                # before the first try too: whoever just gave a place back would else have it again at once
                 await asyncio.sleep(random.uniform(*_POLL))  # noqa: S311  # no secret
+                found = self._places.take()
+                if found is not None:
+                    return found
                 self._places.still_waiting()
-            return found
         finally:
             self._places.end_to_wait()
 
