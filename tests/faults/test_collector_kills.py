@@ -54,14 +54,25 @@ class Lives:
         return status
 
 
-def _settled(folder: Path) -> set[str]:
-    """The items that the ledger knows; another process's view, as the next life has it."""
+def _rows(folder: Path, table: str, query: str) -> list[str]:
+    """What the ledger says; another process's view, as the next life has it."""
     if not (folder / "ledger.sqlite").exists():
-        return set()
+        return []
     with closing(sqlite3.connect(folder / "ledger.sqlite")) as connection:
-        known = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'items'").fetchone()
-        rows = connection.execute("SELECT native_id FROM items") if known else ()
-        return {row[0] for row in rows}
+        tables = "SELECT 1 FROM sqlite_master WHERE name = ?"
+        known = connection.execute(tables, (table,)).fetchone()
+        return [row[0] for row in connection.execute(query)] if known else []
+
+
+def _settled(folder: Path) -> set[str]:
+    """The items that the ledger knows."""
+    return set(_rows(folder, "items", "SELECT native_id FROM items"))
+
+
+def _is_over(folder: Path) -> bool:
+    """Whether the run has ended: a life may be killed after that, and the next one would begin another run."""
+    ended = "SELECT generation FROM runs WHERE finished_at IS NOT NULL"
+    return bool(_rows(folder, "runs", ended))
 
 
 @contextmanager
@@ -118,10 +129,9 @@ def _one_run(site: Site, folder: Path, choose: random.Random, budget: int) -> in
     """A run of five hundred items from its first life to its end; how many of its lives were killed."""
     site.requests.clear()
     with living(site, folder) as lives:
-        status = -signal.SIGKILL
-        while status != 0:
-            alive = lives.kills >= budget
-            status = lives.live() if alive else lives.live(*strike(choose))
+        while not _is_over(folder):
+            is_spared = lives.kills >= budget
+            status = lives.live() if is_spared else lives.live(*strike(choose))
             assert status in (0, -signal.SIGKILL), f"SEED={SEED}: a life ended with {status}"
     check_nothing_is_lost_or_twice(folder)
     check_only_what_was_under_way_is_asked_again(site, lives)
