@@ -38,10 +38,26 @@ def _modules() -> Iterator[Any]:
             yield importlib.import_module(found.name)
 
 
+_TRIES = 5
+
+
 async def ask(
     channel: grpc.aio.Channel, method: MethodDescriptor, requests: Sequence[Message]
 ) -> Answer:
-    """Call a method of any kind; a stream of answers is read up to its first."""
+    """Call a method of any kind; a stream of answers is read up to its first.
+
+    Where the server refuses while the caller still writes, the caller's library may lose the reason; it is asked again.
+    """
+    for _ in range(_TRIES if method.client_streaming else 1):
+        answer = await _ask(channel, method, requests)
+        if answer is not Code.UNAVAILABLE:
+            return answer
+    return Code.UNAVAILABLE
+
+
+async def _ask(
+    channel: grpc.aio.Channel, method: MethodDescriptor, requests: Sequence[Message]
+) -> Answer:
     kind = ("stream" if method.client_streaming else "unary") + (
         "_stream" if method.server_streaming else "_unary"
     )
