@@ -79,12 +79,26 @@ class Review:
         key of a new one, ITEM_NOT_ACTIVE, VALIDATION_FAILED, IDEMPOTENCY_CONFLICT, NOT_FOUND, TENANT_SCOPE_DENIED.
         """
         command_id = f"decide:{person}:{request.idempotency_key}"
+        former = await self._former(scope, command_id, request)
+        if former is not None:
+            return former
+        _require_sound(request)
+        try:
+            return await self._ruled(scope, person, command_id, request)
+        except PrwError:
+            # the very same request may have been answered while this one was looked into
+            former = await self._former(scope, command_id, request)
+            if former is None:
+                raise
+            return former
+
+    async def _former(self, scope: Scope, command_id: str, request: Request) -> Decided | None:
         former = await self._committer.former_answer(
             scope.tenant_id, scope.catalog_id, command_id, request.digest()
         )
-        if former is not None:
-            return _decided(former)
-        _require_sound(request)
+        return None if former is None else _decided(former)
+
+    async def _ruled(self, scope: Scope, person: str, command_id: str, request: Request) -> Decided:
         for _ in range(TRIES):
             ground = await self._ground(scope, request)
             ruling = Ruling(command_id, request.digest(), Actor(ActorKind.PERSON, person))
