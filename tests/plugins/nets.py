@@ -59,7 +59,14 @@ class Pages:
         digest, now = hashlib.sha256(body).hexdigest(), datetime.now(UTC)
         used = charset.used(None, body, self.media_type)
         return Part(
-            *(role, digest, body, self.media_type, url, reached, 200, now),
+            role,
+            digest,
+            body,
+            self.media_type,
+            url,
+            reached,
+            200,
+            now,
             charset_used=used,
             headers=self.headers,
         )
