@@ -74,13 +74,14 @@ async def test_a_killed_upload_may_be_repeated(
     ("point", "kept"),
     [
         ("objects.after_fsync", 0),
-        ("objects.after_link@5", 0),
+        # a slow stream is written in several groups: what came before the fifth may be on record or not
+        ("objects.after_link@5", None),
         ("intake.before_artifact_rows", 0),
         ("intake.after_artifact_rows", 1),
     ],
 )
 async def test_a_stream_of_artifacts_that_is_killed_may_be_sent_again(
-    served: Served, token: str, superuser: Rows, point: str, kept: int
+    served: Served, token: str, superuser: Rows, point: str, kept: int | None
 ) -> None:
     """What is on record is durable, whatever was answered; the same stream again ends with everything stored."""
     name, _, hit = point.partition("@")
@@ -91,12 +92,14 @@ async def test_a_stream_of_artifacts_that_is_killed_may_be_sent_again(
         assert cut.value.retryable
     assert served.process is not None
     assert await served.process.wait() == -signal.SIGKILL
-    assert bool(superuser.execute("select from artifact").fetchall()) == bool(kept)
+    recorded = len(superuser.execute("select from artifact").fetchall())
+    assert kept is None or bool(recorded) == bool(kept)
     async with stream(await served.start(), token) as held:
         await held.send(*(declaration(at, body) for at, body in enumerate(BODIES, 1)))
         awaited = [at for at, status in await held.answers(len(BODIES)) if status == "PENDING"]
         for at in awaited:
             await held.send(*chunks(at, BODIES[at - 1]))
+        assert len(BODIES) - len(awaited) == recorded, "what is on record is not asked for again"
         assert await held.done() == [(at, "STORED") for at in awaited]
     assert len(superuser.execute("select from artifact").fetchall()) == len(BODIES)
 
