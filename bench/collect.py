@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
 
 from bench.telling import last_line, table
@@ -44,29 +45,42 @@ def site() -> Iterator[str]:
         server.stdin.close()
 
 
-def crawl(side: str, origin: str, pages: int) -> dict[str, float]:
-    """One crawl by one side, and what it said of it."""
-    folder = tempfile.mkdtemp(prefix="bench-collect-")
-    where = folder if side in _KEEPS else "-"
-    command = [sys.executable, "-m", SIDES[side], origin, str(pages), str(AT_ONCE), where]
-    try:
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """The site, and a folder for what the sides keep: a file system that has just deleted much is slow for a while."""
+
+    origin: str
+    kept: Path
+
+    def crawl(self, side: str, pages: int) -> dict[str, float]:
+        """One crawl by one side, and what it said of it."""
+        where = tempfile.mkdtemp(dir=self.kept) if side in _KEEPS else "-"
+        command = [sys.executable, "-m", SIDES[side], self.origin, str(pages), str(AT_ONCE), where]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        return _said(side, done)
+
+    def rounds(self, pages: int, count: int) -> Mapping[str, list[dict[str, float]]]:
+        """Every side in turn, `count` times, each round beginning with another side."""
+        names = list(SIDES)
+        found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
+        for number in range(count):
+            for name in names[number % len(names) :] + names[: number % len(names)]:
+                found[name].append(self.crawl(name, pages))
+        return found
+
+
+@contextmanager
+def bench() -> Iterator[Bench]:
+    """A bench whose files are deleted at its end alone."""
+    with tempfile.TemporaryDirectory(prefix="bench-collect-") as kept, site() as origin:
+        yield Bench(origin, Path(kept))
+
+
+def _said(side: str, done: subprocess.CompletedProcess[str]) -> dict[str, float]:
     if done.returncode:
         raise SystemExit(f"{side} failed:\n{done.stderr}")
     said: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
     return said
-
-
-def rounds(origin: str, pages: int, count: int) -> Mapping[str, list[dict[str, float]]]:
-    """Every side in turn, `count` times, each round beginning with another side."""
-    names = list(SIDES)
-    found: dict[str, list[dict[str, float]]] = {name: [] for name in names}
-    for number in range(count):
-        for name in names[number % len(names) :] + names[: number % len(names)]:
-            found[name].append(crawl(name, origin, pages))
-    return found
 
 
 def speed(runs: list[dict[str, float]]) -> float:
@@ -96,9 +110,9 @@ def main() -> None:
     pages, count = (500, 2) if quick else (2_000, 5)
     few, many = (800, 4_000) if quick else (2_000, 20_000)
     start = time.monotonic()
-    with site() as origin:
-        found = rounds(origin, pages, count)
-        memory = {size: crawl("ours", origin, size)["memory_kb"] for size in (few, many)}
+    with bench() as all_sides:
+        found = all_sides.rounds(pages, count)
+        memory = {size: all_sides.crawl("ours", size)["memory_kb"] for size in (few, many)}
     shown(found)
     ours = speed(found["ours"])
     ratios = {f"pages_vs_{name}": ours / speed(runs) for name, runs in found.items()}

@@ -16,8 +16,8 @@ from prw_sdk.spool.sqlite import SpoolUnusable
 
 T = TypeVar("T")
 
-_FLUSHES = 8
-"""Flushes at the same time."""
+_FLUSHES = 16
+"""Files on their way to the disk at the same time: it takes many flushes in the time of a few."""
 
 
 class BlobDamaged(Exception):
@@ -34,6 +34,11 @@ class Blobs:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         make_folder(folder)
+        self._threads = ThreadPoolExecutor(_FLUSHES, "flush")
+
+    def close(self) -> None:
+        """End the threads; what is being kept is kept first."""
+        self._threads.shutdown()
 
     def path(self, sha256: str) -> Path:
         """Where those bytes are kept."""
@@ -48,7 +53,7 @@ class Blobs:
         return sha256
 
     def put_all(self, bodies: Sequence[bytes]) -> list[str]:
-        """Keep several durably, as `put` does each: every file is flushed, then each folder once."""
+        """Keep several durably, as `put` does each: every file is flushed and named, then each folder once."""
         names = [hashlib.sha256(body).hexdigest() for body in bodies]
         try:
             self._keep(dict(zip(names, bodies, strict=True)))
@@ -90,53 +95,36 @@ class Blobs:
     def _keep(self, bodies: Mapping[str, bytes]) -> None:
         paths = {self.path(sha256): body for sha256, body in bodies.items()}
         fresh = {path: body for path, body in paths.items() if not self._holds(path, body)}
-        temporary: dict[Path, str] = {}
-        try:
-            for path, body in fresh.items():
-                temporary[path] = self._written(path, body)
-            _side_by_side(_flush, [temporary[path] for path in fresh])
-            for path in fresh:
-                # whole or not at all; in place of a damaged file, or of the same bytes that another process put there
-                Path(temporary.pop(path)).replace(path)
-        finally:
-            for left in temporary.values():
-                Path(left).unlink(missing_ok=True)
+        self._side_by_side(_put, list(fresh.items()))
         # also of those that were there: whoever wrote them may have been killed before the name was durable
-        _side_by_side(sync_folder, {path.parent for path in paths})
+        self._side_by_side(sync_folder, {self._folder, *(path.parent for path in paths)})
 
-    def _written(self, path: Path, body: bytes) -> str:
-        make_folder(path.parent)
-        # the name starts with a dot and is random: a crash leaves it behind, and nothing reads it
-        temporary = f"{path.parent}/.{path.name[:8]}.{secrets.token_hex(8)}"
-        try:
-            with open(temporary, "xb", buffering=0) as file:
-                _write_whole(file, body)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
-        return temporary
-
-
-def _side_by_side(flush: Callable[[T], None], places: Collection[T]) -> None:
-    """Flush them at the same time: the disk takes many flushes in the time of a few."""
-    if len(places) <= 2:
-        for place in places:
-            flush(place)
-        return
-    with ThreadPoolExecutor(min(_FLUSHES, len(places))) as threads:
-        for _ in threads.map(flush, places):
+    def _side_by_side(self, do: Callable[[T], None], several: Collection[T]) -> None:
+        if len(several) <= 2:
+            for one in several:
+                do(one)
+            return
+        for _ in self._threads.map(do, several):
             pass
+
+
+def _put(entry: tuple[Path, bytes]) -> None:
+    path, body = entry
+    make_folder(path.parent)
+    # the name starts with a dot and is random: a crash leaves it behind, and nothing reads it
+    temporary = f"{path.parent}/.{path.name[:8]}.{secrets.token_hex(8)}"
+    try:
+        with open(temporary, "xb", buffering=0) as file:
+            _write_whole(file, body)
+            os.fsync(file.fileno())
+        # whole or not at all; in place of a damaged file, or of the same bytes that another process put there
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
 
 
 def _write_whole(file: FileIO, body: bytes) -> None:
     left = memoryview(body)
     while left:
         left = left[file.write(left) :]
-
-
-def _flush(path: str) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

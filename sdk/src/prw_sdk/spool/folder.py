@@ -56,7 +56,8 @@ class Spool:
         return cls(folder)
 
     def close(self) -> None:
-        """Close the ledger."""
+        """End what is being kept, and close the ledger."""
+        self.blobs.close()
         self._file.close()
 
     def capture(self, kept: KeptCapture) -> Capture:
