@@ -192,7 +192,9 @@ def _delimiter(text: str) -> str:
 
 # What is not closed goes on to the end, so that no text is looked through again for what it has not got.
 _COMMENT = r"/\*.*?(?:\*/|\Z)|//[^\n]*"
-_BETWEEN = re.compile(rf"(?:[\s,\ufeff]|{_COMMENT}|<!--|-->|<!\[CDATA\[|\]\]>)*", re.DOTALL)
+_BETWEEN = re.compile(
+    rf"(?:[\s,\ufeff\u200b\u2060]|{_COMMENT}|<!--|-->|<!\[CDATA\[|\]\]>)*", re.DOTALL
+)
 _STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 _PLAIN = re.compile(r"true|false|null|NaN|-?Infinity|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _WHOLE = r'"[^"\\]*(?:\\.?[^"\\]*)*(?:"|\Z)'
@@ -200,7 +202,13 @@ _TOKEN = re.compile(rf"{_WHOLE}|{_COMMENT}|[{{}}\[\]]|{_PLAIN.pattern}", re.DOTA
 _BAD_ESCAPE = re.compile(r'\\(?:([^"\\/bfnrtu])|(["\\/bfnrtu]))')
 
 
+# a document whose quotes were written as entities
+_ENCODED = re.compile(r"[\s\ufeff\u200b\u2060]*[\[{][\[{\s]*&(?:quot|#34|#x22);", re.IGNORECASE)
+
+
 def _json_pointer(text: str, selector: Selector) -> str | None:
+    if _ENCODED.match(text):
+        text = html.unescape(text)
     start = _json_start(text, selector.value)
     return None if start is None else _scalar(text, start)
 

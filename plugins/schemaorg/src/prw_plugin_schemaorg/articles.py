@@ -29,6 +29,11 @@ class Article:
     varies: bool = False
 
     @property
+    def says_something(self) -> bool:
+        """Whether anything is stated of it at all."""
+        return bool(self.facts) or any(offer.facts or offer.seller for offer in self.offers)
+
+    @property
     def completeness(self) -> int:
         """2 for a product with a name and a price, 1 for one with a name, else 0."""
         priced = any(PRICE in offer.facts for offer in self.offers)
@@ -42,9 +47,13 @@ def articles(page: Page) -> tuple[Article, ...]:
     taken from the others where they state the same product: without a variant, and no identifier contradicting.
     """
     (linked, is_list), (inline, is_table) = (_of(page.jsonld, page), _of(page.microdata, page))
-    stated = [found for found in (linked, inline, _opengraph(page)) if found]
+    marked = [found for found in (linked, inline, _opengraph(page)) if found]
+    stated = [found for found in marked if any(article.says_something for article in found)]
     if not stated:
-        raise NotARecord(_reason(page, is_list or is_table))
+        silent = (
+            "the product markup states nothing: it is empty, or a template that nobody filled in"
+        )
+        raise NotARecord(silent if marked else _reason(page, is_list or is_table))
     chosen = max(stated, key=lambda found: max(article.completeness for article in found))
     if len(chosen) > 1 or chosen[0].varies:
         return chosen

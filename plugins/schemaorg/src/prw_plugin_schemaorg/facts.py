@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -30,6 +31,15 @@ IDENTIFIERS = (GTIN, MPN, SKU)
 
 _CURRENCY = ("priceCurrency",)
 _RANGE = ("lowPrice", "highPrice", "offerCount")
+_PIECES = frozenset(
+    (
+        *("c62", "h87", "ea", "pce", "nmb", "pc", "pcs", "piece", "pieces", "unit", "units"),
+        *("item", "items", "count", "ct", "each", "st", "stk", "stück", "stücke"),
+    )
+)
+"""Units under which a number is a count: UN/CEFACT's codes, and what shops write."""
+_UNITS = ("unitText", "unitCode", "value.unitText", "value.unitCode")
+_BARE = re.compile(r"[-+]?[\d.,\s]+")
 _NOT_ASKED = ("listprice", "strikethroughprice", "msrp", "srp", "regularprice")
 
 
@@ -102,10 +112,24 @@ def _properties(of: Graph, node: Node, reading: Reading) -> Facts:
     for path in PROPERTY_PATHS:
         for stated in of.children(node, path):
             attribute = reading.attribute_of(label(of, stated), path)
-            values = of.leaves(stated, "value")
-            if attribute is not None and values:
-                facts.setdefault(attribute, (values[0],))
+            value = property_value(of, stated)
+            if attribute is not None and value is not None:
+                facts.setdefault(attribute, (value,))
     return facts
+
+
+def property_value(of: Graph, stated: Node) -> Leaf | None:
+    """The value that a labelled property states by itself; None where there is none.
+
+    A bare number whose unit stands apart (``unitText``, ``unitCode``) is none: alone it would be read as another one,
+    500 g as 500 pieces. A count is one all the same.
+    """
+    value = next(iter((*of.leaves(stated, "value"), *of.leaves(stated, "value.value"))), None)
+    if value is None or _BARE.fullmatch(value.text.strip()) is None:
+        return value
+    units = (leaf for path in _UNITS for leaf in of.leaves(stated, path))
+    counts = all(unit.text.strip().rstrip(".").casefold() in _PIECES for unit in units)
+    return value if counts else None
 
 
 def label(of: Graph, stated: Node) -> str:

@@ -71,6 +71,12 @@ _LEFT_OUT: Mapping[tuple[str, ...], str] = {
     ("additionalProperty.*.unitText", "additionalProperty.*.unitCode", "identifier.*.unitText"): (
         "the unit of a value, which stays beside it in the kept page"
     ),
+    ("additionalProperty.*.quantity*", "identifier.*.quantity*"): (
+        "a number whose unit is stated apart from it: alone it would be read as another one"
+    ),
+    ("additionalProperty.*.minValue", "additionalProperty.*.maxValue"): (
+        "the bounds of a range, of which no value is the article's own"
+    ),
     (
         "productID",
         "model",

@@ -10,7 +10,7 @@ from prw_plugin_schemaorg.dom import elements, text
 from prw_plugin_schemaorg.nodes import Leaf, Markup, Node, clean, local_name
 from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Selector, SelectorType
-from prw_sdk.take import Number, parsed
+from prw_sdk.take import Number, is_template, parsed
 
 SCRIPTS = "//script[contains(translate(@type,'DJLNOS','djlnos'),'ld+json')]"
 DEEPEST = 40
@@ -78,8 +78,13 @@ def _silent(item: object) -> Kind | None:
     """How a member states nothing, or None where it states something."""
     if item is None:
         return Kind.NULL
-    is_empty = item in ([], {}) or (isinstance(item, str) and not item.strip())
+    is_empty = item in ([], {}) or (isinstance(item, str) and not _says(item))
     return Kind.EMPTY if is_empty else None
+
+
+def _says(text: str) -> bool:
+    """Whether a text states something: it is not blank, nor a template that nobody filled in."""
+    return bool(text.strip()) and not is_template(text)
 
 
 def _members(
@@ -92,10 +97,10 @@ def _members(
 
 
 def _values(value: object, at: Script, pointer: str, depth: int) -> Iterator[Leaf | Node]:
-    """The leaves and nodes that a member holds; empty strings and null state nothing."""
+    """The leaves and nodes that a member holds; blanks, templates and null state nothing."""
     if isinstance(value, bool):
         yield at.leaf("true" if value else "false", pointer, Kind.BOOLEAN)
-    elif isinstance(value, str) and value.strip():
+    elif isinstance(value, str) and _says(value):
         kind = Kind.NUMBER if isinstance(value, Number) else Kind.TEXT
         yield at.leaf(value, pointer, kind)
     elif isinstance(value, list) and depth < DEEPEST:

@@ -12,6 +12,7 @@ from prw_plugin_schemaorg.dom import elements, text
 from prw_plugin_schemaorg.nodes import Leaf, Markup, Node, clean, local_name
 from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Selector, SelectorType
+from prw_sdk.take import is_template
 
 DEEPEST = 40
 MOST_NODES = 20_000
@@ -152,7 +153,7 @@ class _Items:
         own = ("content", _VALUE_ATTRIBUTE.get(str(element.tag), "content"))
         attribute = next((name for name in own if element.get(name, "").strip()), None)
         value = element.get(attribute, "") if attribute else " ".join(text(element).split())
-        if not value:
+        if not value or is_template(value):
             return None
         where = Selector(SelectorType.XPATH, self._paths.of(element), attribute=attribute)
         return Leaf(clean(value), where)

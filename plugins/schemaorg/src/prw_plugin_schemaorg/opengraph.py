@@ -11,6 +11,7 @@ from lxml import etree
 from prw_plugin_schemaorg.nodes import Leaf, Markup, Node, clean
 from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Selector, SelectorType
+from prw_sdk.take import is_template
 
 _LABELLED = re.compile(
     r"(og|product|twitter|al|fb|article|book|business|place|profile|video|music):[^\"\s]+"
@@ -41,4 +42,5 @@ def _members(tree: etree._Element) -> Iterator[tuple[str, Leaf]]:
 def _leaf(element: etree._Element, path: str) -> Leaf:
     where = Selector(SelectorType.XPATH, path, attribute="content")
     stated = element.get("content", "")
-    return Leaf(clean(stated) if stated.strip() else "", where)
+    says_something = stated.strip() and not is_template(stated)
+    return Leaf(clean(stated) if says_something else "", where)

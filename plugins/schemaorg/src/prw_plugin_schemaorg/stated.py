@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prw_plugin_schemaorg.facts import label
+from prw_plugin_schemaorg.facts import label, property_value
 from prw_plugin_schemaorg.nodes import Graph, Leaf, Node
 from prw_plugin_schemaorg.page import Page
 from prw_plugin_schemaorg.selection import OFFER_TYPES, PRODUCT_TYPES
@@ -79,15 +79,32 @@ class _Walk:
             yield from self.within(value, here)
 
     def _property(self, stated: Node, path: str) -> Iterator[Stated]:
-        """A labelled property under its label; what it states beside name and value under that."""
+        """A labelled property under its label; what it states beside name and value under that.
+
+        A value that says nothing by itself, a range or a number whose unit stands apart, is the label's ``quantity``.
+        """
         called = label(self._graph, stated)
         here = f"{path}.{called}" if called else path
-        values = [(name, _kind(value)) for name, value in stated.members]
-        for name, kind in (*values, *stated.silent):
+        is_read = property_value(self._graph, stated) is not None
+        for name, value in stated.members:
+            real = self._graph.real(value)
             if name == "value":
-                yield Stated(here, kind)
+                yield from _value(real, here if is_read else f"{here}.quantity")
             elif name not in ("name", "propertyID"):
-                yield Stated(f"{here}.{name}", kind)
+                yield Stated(f"{here}.{name}", _kind(real))
+        for name, kind in stated.silent:
+            if name not in ("name", "propertyID"):
+                yield Stated(here if name == "value" else f"{here}.{name}", kind)
+
+
+def _value(value: Leaf | Node, here: str) -> Iterator[Stated]:
+    """The value of a property, which may be a node with a unit or bounds of its own (QuantitativeValue)."""
+    if isinstance(value, Leaf) or not (value.members or value.silent):
+        yield Stated(here, _kind(value))
+        return
+    members = [(name, _kind(inner)) for name, inner in value.members]
+    for name, kind in (*members, *value.silent):
+        yield Stated(here if name == "value" else f"{here}.{name}", kind)
 
 
 def _kind(value: Leaf | Node) -> Kind:

@@ -10,7 +10,7 @@ Texts are exactly what the source wrote: a price of ``12.90`` stays ``12.90``.
 from prw_sdk.take.documents import json_leaves, json_node, jsonld
 from prw_sdk.take.leaves import SELLER, Leaf, Node, Taken, stated, take
 from prw_sdk.take.markup import labelled, page_leaves
-from prw_sdk.take.text import Number, parsed
+from prw_sdk.take.text import Number, is_template, parsed
 
 __all__ = [
     "SELLER",
@@ -18,6 +18,7 @@ __all__ = [
     "Node",
     "Number",
     "Taken",
+    "is_template",
     "json_leaves",
     "json_node",
     "jsonld",

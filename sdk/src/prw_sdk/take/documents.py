@@ -14,7 +14,7 @@ from prw_sdk.adapter import Kind, NotARecord
 from prw_sdk.evidence import Locator, Part, Selector, SelectorType
 from prw_sdk.take.leaves import Leaf, Node, joined
 from prw_sdk.take.markup import tree_of
-from prw_sdk.take.text import Number, parsed
+from prw_sdk.take.text import Number, is_template, parsed
 
 DEEPEST = 40
 """What is nested deeper than this is not looked at."""
@@ -131,6 +131,8 @@ class _Walk:
                 yield from self.of(item, f"{pointer}/{index}", name, depth + 1)
         else:
             kind, text = _scalar(value)
+            if self._is_ld and kind is Kind.TEXT and is_template(text):
+                kind, text = Kind.EMPTY, ""
             yield Leaf(name, kind, _NO_TEXT.sub("\ufffd", text), self._place.at(pointer))
 
     def _object(

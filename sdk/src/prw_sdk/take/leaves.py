@@ -15,7 +15,8 @@ SELLER = "offer:seller"
 class Leaf:
     """A value as stated, the dotted name it stands under (``offers.price``), its kind and its place.
 
-    `text` is empty where there is no value: null, and lists, objects and texts with nothing in them.
+    `text` is empty where there is no value: null, lists, objects and texts with nothing in them, and templates that a
+    page's software left unfilled (``${price}``).
     """
 
     name: str

@@ -12,6 +12,7 @@ from lxml import etree
 from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Locator, Part, Selector, SelectorType
 from prw_sdk.take.leaves import Leaf, joined
+from prw_sdk.take.text import is_template
 
 _NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
@@ -62,6 +63,7 @@ def _found(part: Part, css: str) -> Iterator[tuple[str, etree._Element]]:
 
 def _leaf(part: Part, name: str, path: str, element: etree._Element, attribute: str | None) -> Leaf:
     text = _NO_TEXT.sub("\ufffd", _text(element, attribute))
+    text = "" if is_template(text) else text
     where = Locator(part.role, Selector(SelectorType.XPATH, path, attribute))
     return Leaf(name, Kind.TEXT if text else Kind.EMPTY, text, where)
 
