@@ -5,7 +5,8 @@ One plugin that cannot be imported, raises or declares badly is reported as a `P
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -28,10 +29,35 @@ class Problem:
     plugin: str
     message: str
     adapter: str | None = None
+    distribution: str | None = None
 
     def __str__(self) -> str:
-        where = self.plugin if self.adapter is None else f"{self.plugin} ({self.adapter})"
+        brought = self.distribution not in (None, self.plugin)
+        where = f"{self.plugin} of {self.distribution}" if brought else self.plugin
+        where = where if self.adapter is None else f"{where} ({self.adapter})"
         return f"{where}: {self.message}"
+
+
+class _Raised(Exception):
+    """What foreign code raised, of whatever kind; its own words are kept."""
+
+
+@contextmanager
+def _foreign() -> Iterator[None]:
+    """Run a plugin's code: whatever it raises becomes `_Raised`, a wish to end the process included.
+
+    Only the operator's own interrupt passes.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise _Raised(f"{type(error).__name__}: {error}") from error
+
+
+def _problem(point: EntryPoint, message: str, adapter: str | None = None) -> Problem:
+    return Problem(point.name, message, adapter, None if point.dist is None else point.dist.name)
 
 
 class UnknownAdapter(LookupError):
@@ -72,7 +98,7 @@ def load(points: Iterable[EntryPoint] | None = None) -> Plugins:
         brought, refused = _brought(manager, point)
         problems.extend(refused)
         for adapter in brought:
-            problems.extend(_admit(point.name, adapter, found))
+            problems.extend(_admit(point, adapter, found))
     return Plugins(_newest(found), tuple(problems), MappingProxyType(found))
 
 
@@ -93,11 +119,11 @@ def vocabularies(
     problems: list[Problem] = []
     for point in entry_points(group=GROUP) if points is None else points:
         try:
-            for text in _registered(point).hook.prw_vocabulary():
-                found[point.name] = str(text)
-        except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
-            told = f"its vocabulary could not be had: {type(error).__name__}: {error}"
-            problems.append(Problem(point.name, told))
+            with _foreign():
+                for text in _registered(point).hook.prw_vocabulary():
+                    found[point.name] = str(text)
+        except _Raised as error:
+            problems.append(_problem(point, f"its vocabulary could not be had: {error}"))
     return MappingProxyType(found), tuple(problems)
 
 
@@ -120,22 +146,24 @@ class RunObservers:
 
     def _take(self, point: EntryPoint) -> None:
         try:
-            for number, observer in enumerate(_registered(point).hook.prw_run_observer()):
-                self._observers[f"{point.name} {number}" if number else point.name] = observer
-        except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
+            with _foreign():
+                for number, observer in enumerate(_registered(point).hook.prw_run_observer()):
+                    self._observers[f"{point.name} {number}" if number else point.name] = observer
+        except _Raised as error:
             self._report(point.name, error)
 
     def __call__(self, event: object) -> None:
         """Tell every observer of an event; never raises."""
         for name, observer in list(self._observers.items()):
             try:
-                observer(event)
-            except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
+                with _foreign():
+                    observer(event)
+            except _Raised as error:
                 del self._observers[name]
                 self._report(name, error)
 
-    def _report(self, name: str, error: Exception) -> None:
-        told = f"as an observer it raised {type(error).__name__}: {error}; it is told no more"
+    def _report(self, name: str, error: _Raised) -> None:
+        told = f"as an observer it raised {error}; it is told no more"
         self.problems.append(Problem(name, told))
 
 
@@ -144,9 +172,10 @@ def _brought(
 ) -> tuple[list[object], list[Problem]]:
     """Run foreign code: whatever it raises is reported, and stops this plugin alone."""
     try:
-        return _adapters(manager, point), []
-    except Exception as error:  # noqa: BLE001  # foreign code may raise anything; it is reported
-        return [], [Problem(point.name, f"could not be loaded: {type(error).__name__}: {error}")]
+        with _foreign():
+            return _adapters(manager, point), []
+    except _Raised as error:
+        return [], [_problem(point, f"could not be loaded: {error}")]
 
 
 def _adapters(manager: pluggy.PluginManager, point: EntryPoint) -> list[object]:
@@ -162,16 +191,20 @@ def _adapters(manager: pluggy.PluginManager, point: EntryPoint) -> list[object]:
 
 
 def _admit(
-    plugin: str, adapter: object, found: dict[AdapterVersion, type[Adapter]]
+    point: EntryPoint, adapter: object, found: dict[AdapterVersion, type[Adapter]]
 ) -> list[Problem]:
     """Take an adapter into `found`, or say why it is refused."""
     if not (isinstance(adapter, type) and issubclass(adapter, Adapter)):
         wanted = "return the class, a subclass of prw_sdk.adapter.Adapter"
-        return [Problem(plugin, f"{adapter!r} is no adapter: {wanted}")]
-    faults = declaration_faults(adapter) or _name_faults(adapter, found)
+        return [_problem(point, f"{adapter!r} is no adapter: {wanted}")]
+    try:
+        with _foreign():
+            faults = declaration_faults(adapter) or _name_faults(adapter, found)
+    except _Raised as error:
+        return [_problem(point, f"its declaration could not be looked at: {error}")]
     if not faults:
         found[AdapterVersion(adapter.name, adapter.version)] = adapter
-    return [Problem(plugin, fault, adapter.__name__) for fault in faults]
+    return [_problem(point, fault, adapter.__name__) for fault in faults]
 
 
 def _name_faults(

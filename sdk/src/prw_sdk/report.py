@@ -30,6 +30,8 @@ class EventKind(StrEnum):
     ENDED = "ended"
     SUBMITTED = "submitted"
     REFUSED = "refused"
+    LEFT_OUT = "left_out"
+    """A plugin, or an adapter of it, that the run goes without; of no source."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,10 @@ def records(
         raise FormatUnusable("--out: say in which --format: jsonl, csv or parquet")
     failures: list[Reading] = []
     with opened(Spool.existing(folder)) as spool:
-        found = _noting(readings.read_spool(spool, plugins.load(), source), failures)
+        installed = plugins.load()
+        for problem in installed.problems:
+            typer.echo(f"prw: left out: {problem}", err=True)
+        found = _noting(readings.read_spool(spool, installed, source), failures)
         if wanted is None:
             print_table("Records", readings.COLUMNS, [one.row() for one in found])
         else:

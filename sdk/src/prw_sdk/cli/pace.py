@@ -18,13 +18,14 @@ from prw_sdk import plugins
 from prw_sdk.cli.run import Liveness, RunResult, Way, run_local, run_sending, stopping
 from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable
 from prw_sdk.collect import SourceJob
-from prw_sdk.report import Watch
+from prw_sdk.report import Event, EventKind, Watch
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import CheckpointKey
 from prw_sdk.spool.sqlite import SpoolUnusable
 from prw_sdk.uplink import ResolverAddress, Uplink
 from prw_sdk.uplink.heartbeat import resting
 
+PLUGIN_LEFT_OUT = "PLUGIN_LEFT_OUT"
 _INTERVAL = re.compile(r"(\d{1,6})([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _SHORTEST, _LONGEST = timedelta(seconds=1), timedelta(days=366)
@@ -59,7 +60,9 @@ class Errand:
         stop = asyncio.Event()
         with stopping(stop), ExitStack() as stack:
             spool = None if self.ephemeral else self._spool(stack)
-            jobs = self.settings.jobs(plugins.load(), self.names)
+            installed = plugins.load()
+            _tell_left_out(installed, watch)
+            jobs = self.settings.jobs(installed, self.names)
             if self.every is None:
                 result = await self._once(jobs, spool, watch, Way(stop=stop))
                 told(result)
@@ -109,6 +112,11 @@ class Errand:
             if address is None:
                 return await run_local(jobs, spool, limits, watch, way)
             return await run_sending(jobs, spool, limits, address, watch, way)
+
+
+def _tell_left_out(installed: plugins.Plugins, watch: Watch) -> None:
+    for problem in installed.problems:
+        watch(Event(EventKind.LEFT_OUT, "", code=PLUGIN_LEFT_OUT, error=str(problem)))
 
 
 def _for_now(stack: ExitStack) -> Spool:

@@ -35,8 +35,9 @@ SUMMARY = (
 
 def as_line(event: Event) -> str:
     """An event as one JSON object."""
-    values: dict[str, object] = {"event": event.kind.value, "source": event.source_id}
+    values: dict[str, object] = {"event": event.kind.value}
     optional = {
+        "source": event.source_id or None,
         "item": event.native_id,
         "outcome": event.outcome and event.outcome.value,
         "code": event.code,
@@ -141,6 +142,9 @@ class _Live:
         self._outcomes: dict[str, Counter[str]] = {}
 
     def __call__(self, event: Event) -> None:
+        if event.kind is EventKind.LEFT_OUT:
+            self._progress.console.print(f"left out: {event.error}", markup=False)
+            return
         task = self._task(event.source_id)
         if event.kind is EventKind.PLANNED:
             known = self._progress.tasks[task].total or 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,12 +24,15 @@ class AdapterFailed(Exception):
 
 @contextmanager
 def foreign(what: str) -> Iterator[None]:
-    """Run an adapter's code: whatever it raises beyond its contract becomes `AdapterFailed`."""
+    """Run an adapter's code: whatever it raises beyond its contract becomes `AdapterFailed`.
+
+    A wish to end the process (`SystemExit`) is no part of it either; only a stop of the run itself passes.
+    """
     try:
         yield
-    except (FetchFailed, NotARecord):
+    except (FetchFailed, NotARecord, KeyboardInterrupt, CancelledError, GeneratorExit):
         raise
-    except Exception as error:
+    except BaseException as error:
         raise AdapterFailed(sanitised(f"{what} raised {type(error).__name__}: {error}")) from error
 
 
