@@ -11,16 +11,21 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from threading import Thread
 
 import pytest
+import structlog
 
 from prw.collector.v1.checkpoint_service_pb2 import DEFERRED_OUTCOME_POISON
+from prw.collector.v1.collector_service_pb2 import RegisterRequest
 from prw.errors import Code, PrwError
 from prw_sdk.cli.pace import at_intervals, interval
 from prw_sdk.cli.run import Liveness, RunResult
+from prw_sdk.cli.settings import SettingsUnusable
+from prw_sdk.fetch.runtime import RuntimeFolderUnusable
 from prw_sdk.report import SourceReport
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.sqlite import SpoolUnusable
@@ -30,6 +35,7 @@ from tests.sdk.jobs import page
 from tests.sdk.misbehaving import Site, answer
 from tests.sdk.resolver_double import TOKEN, Intake, receiving
 from tests.sdk.sending import resolver
+from tests.support.waiting import until
 
 Shop = Callable[..., None]
 SOON = timedelta(milliseconds=20)
@@ -284,3 +290,71 @@ def test_a_run_at_intervals_goes_on_after_a_failure_and_ends_in_order(
         assert process.wait(30) in (0, 130)
     assert first["ended"].startswith("UPSTREAM_503")
     assert second["stored"] + second["unchanged"] == 1
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [SettingsUnusable("resolver.token_file: gone"), RuntimeFolderUnusable("runtime folder /x: no")],
+)
+async def test_settings_that_cannot_be_used_are_a_refusal_at_first_and_a_failed_run_later(
+    trouble: Exception,
+) -> None:
+    """A token file that is put anew may be missing for a moment; one that never was there is a mistake."""
+    with pytest.raises(type(trouble)):
+        await Runs(trouble, FINE).go()
+    runs = Runs(FINE, trouble, FINE)
+    assert await runs.go() == FINE
+    said = [one.refused.message for one in runs.told if one.refused is not None]
+    assert said == [str(trouble)]
+
+
+async def test_heartbeats_go_on_after_one_that_could_not_be_made(
+    spool: Spool, intake: Intake
+) -> None:
+    """Whatever it died of; only a revoked credential ends them."""
+    stop, tokens = asyncio.Event(), iter(["", TOKEN])
+
+    def token() -> str:
+        given = next(tokens, TOKEN)
+        if not given:
+            raise SettingsUnusable("resolver.token_file: /t: No such file or directory")
+        return given
+
+    liveness = Liveness(replace(resolver(intake), token=token), spool)
+    liveness.registered(Binding("ten", frozenset(), lease=timedelta(milliseconds=30)))
+    with structlog.testing.capture_logs() as logged:
+        beating = asyncio.create_task(liveness.beat(stop))
+        await until(lambda: len(intake.heartbeats) >= 2)
+        stop.set()
+        await asyncio.wait_for(beating, 10)
+    assert [one["said"] for one in logged if "heartbeat" in one["event"]] == [
+        "resolver.token_file: /t: No such file or directory"
+    ]
+
+
+def test_a_run_whose_token_is_gone_while_it_sends_keeps_what_it_fetched(
+    shop: Shop, sending: Path, double: Intake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It ends as one that could not send, with what is missing; the next run sends."""
+    monkeypatch.delenv("PRW_COLLECT_RESOLVER__TOKEN")
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    text = sending.read_text("utf-8").replace('worker="cw"', f'worker="cw"\ntoken_file="{file}"')
+    sending.write_text(text, "utf-8")
+    shop(a=page("A"))
+
+    class Registered(list[RegisterRequest]):
+        def append(self, request: RegisterRequest) -> None:
+            """The file is gone as soon as the collector is known."""
+            super().append(request)
+            file.unlink()
+
+    double.registered = Registered()
+    result = invoke("run", "-c", sending, "--json")
+    assert (summary(result)["kept"], len(double.captures)) == (1, 0)
+    assert result.exit_code == 1
+    assert "token_file" in result.stderr
+    file.write_text(TOKEN)
+    double.registered = []
+    assert invoke("run", "-c", sending, "--json").exit_code == 0
+    assert len(double.captures) == 1

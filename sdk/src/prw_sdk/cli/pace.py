@@ -15,7 +15,16 @@ from tempfile import TemporaryDirectory
 from prw.errors import Code, PrwError
 from prw_base.client import AT_A_PROMPT
 from prw_sdk import plugins
-from prw_sdk.cli.run import Liveness, RunResult, Way, run_local, run_sending, stopping
+from prw_sdk.cli.run import (
+    UNFIT,
+    Liveness,
+    RunResult,
+    Way,
+    refusal,
+    run_local,
+    run_sending,
+    stopping,
+)
 from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable
 from prw_sdk.collect import SourceJob
 from prw_sdk.report import Event, EventKind, Watch
@@ -138,13 +147,15 @@ async def at_intervals(
     """Run again and again, from one start to the next `every` and a jitter; the last result.
 
     A run that fails ends nothing, and is told like any other. A revoked credential ends everything, and so does `stop`,
-    after what is in flight.
+    after what is in flight. Raises `SettingsUnusable` and `RuntimeFolderUnusable` where the first run meets them; a
+    later one only fails, since a file that is put anew may be missing for a moment.
     """
-    loop = asyncio.get_running_loop()
+    loop, begun = asyncio.get_running_loop(), False
     async with _alive(liveness, stop) as revoked:
         while True:
             began = loop.time()
-            result = await _run(once, stop)
+            result = await _run(once, stop, is_first=not begun)
+            begun = True
             result = RunResult(result.sources, result.drained, revoked()) if revoked() else result
             told(result)
             if result.is_revoked or stop.is_set():
@@ -154,7 +165,7 @@ async def at_intervals(
                 return RunResult(result.sources, result.drained, revoked() or result.refused)
 
 
-async def _run(once: Once, stop: asyncio.Event) -> RunResult:
+async def _run(once: Once, stop: asyncio.Event, *, is_first: bool) -> RunResult:
     """One run with a stop of its own, since a run that is denied stops itself."""
     own = asyncio.Event()
 
@@ -169,6 +180,10 @@ async def _run(once: Once, stop: asyncio.Event) -> RunResult:
         return RunResult((), refused=refused)
     except SpoolUnusable as unusable:
         return RunResult((), refused=PrwError(Code.STORAGE_UNAVAILABLE, str(unusable)))
+    except UNFIT as unfit:
+        if is_first:
+            raise
+        return RunResult((), refused=refusal(unfit))
     finally:
         forwarding.cancel()
 

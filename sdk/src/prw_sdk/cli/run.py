@@ -10,10 +10,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
+import structlog
+
 from prw.errors import Code, PrwError
 from prw_base.client import AT_A_PROMPT
+from prw_sdk.cli.settings import SettingsUnusable
 from prw_sdk.collect import RunLimits, SourceJob, collect
 from prw_sdk.fetch.browser import BrowserConfig
+from prw_sdk.fetch.runtime import RuntimeFolderUnusable
 from prw_sdk.report import (
     Event,
     EventKind,
@@ -28,6 +32,16 @@ from prw_sdk.spool.model import LOCAL_TENANT
 from prw_sdk.spool.sqlite import SpoolUnusable
 from prw_sdk.uplink import Binding, Drained, ResolverAddress, Uplink
 from prw_sdk.uplink.heartbeat import LEASE, resting
+
+_log = structlog.get_logger(__name__)
+
+UNFIT = (SettingsUnusable, RuntimeFolderUnusable)
+"""What is wrong around a run and may be mended from outside while collectors go on."""
+
+
+def refusal(unfit: Exception) -> PrwError:
+    """The same as an error that a run is refused with; its words say what to do."""
+    return PrwError(Code.VALIDATION_FAILED, str(unfit))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +78,19 @@ class Liveness:
         self._registered.set()
 
     async def beat(self, stop: asyncio.Event) -> None:
-        """A heartbeat every third of the lease, until `stop` (if_heartbeat). Raises `PrwError` CREDENTIAL_REVOKED."""
+        """A heartbeat every third of the lease, until `stop` (if_heartbeat). Raises `PrwError` CREDENTIAL_REVOKED.
+
+        One that cannot be made is told in the log, and the next one is made when it is due.
+        """
         await self._registered.wait()
         async with Uplink(self._resolver, self._spool, long_running=True) as uplink:
             while not await resting(self._lease / 3, stop):
-                await uplink.heartbeat()
+                try:
+                    await uplink.heartbeat()
+                except Exception as broken:
+                    if isinstance(broken, PrwError) and broken.code is Code.CREDENTIAL_REVOKED:
+                        raise
+                    _log.warning("a heartbeat could not be made", said=str(broken))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +175,9 @@ async def run_sending(
             await uplink.heartbeat(summary)
         except PrwError as revoked:
             return replace(result, refused=revoked)
+        except UNFIT as unfit:
+            # it is also why nothing more could be sent, whatever the transport made of it
+            return replace(result, refused=refusal(unfit))
         return result
 
 
@@ -160,7 +185,7 @@ async def _report_unusable(uplink: Uplink, started: datetime, unusable: SpoolUnu
     """Tell the resolver of a run that its disk has ended; whatever hinders that is no news beside it."""
     trouble = PrwError(Code.STORAGE_UNAVAILABLE, str(unusable))
     summary = summarise((), {}, started, datetime.now(UTC), trouble)
-    with suppress(PrwError, SpoolUnusable):
+    with suppress(PrwError, SpoolUnusable, *UNFIT):
         await uplink.heartbeat(replace(summary, outcome=RunOutcome.FAILED))
 
 
@@ -228,6 +253,8 @@ class _Sending:
                 await self._checkpoints.settle()
         except PrwError as refused:
             return RunResult(reports, refused=refused)
+        except UNFIT as unfit:
+            return RunResult(reports, refused=refusal(unfit))
         return RunResult(reports)
 
     def _stop_when_denied(self, task: asyncio.Task[None]) -> None:
