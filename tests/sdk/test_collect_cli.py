@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from prw_sdk.cli.settings import SettingsUnusable, endpoint, load
+from prw_sdk.cli.endpoints import endpoint
+from prw_sdk.cli.secrets import SettingsUnusable
+from prw_sdk.cli.settings import load
 from tests.sdk.commanding import invoke, summary
 from tests.sdk.jobs import page
 from tests.sdk.misbehaving import Site, answer

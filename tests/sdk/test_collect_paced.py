@@ -24,7 +24,7 @@ from prw.collector.v1.collector_service_pb2 import RegisterRequest
 from prw.errors import Code, PrwError
 from prw_sdk.cli.pace import at_intervals, interval
 from prw_sdk.cli.run import Liveness, RunResult
-from prw_sdk.cli.settings import SettingsUnusable
+from prw_sdk.cli.secrets import SettingsUnusable
 from prw_sdk.fetch.runtime import RuntimeFolderUnusable
 from prw_sdk.report import SourceReport
 from prw_sdk.spool.folder import Spool

@@ -13,9 +13,12 @@ from pydantic import BaseModel, ConfigDict
 
 
 class AdapterSettings(BaseModel):
-    """Base of an adapter's typed settings. Unknown names are refused, so that a typing error is no silent default."""
+    """Base of an adapter's typed settings. Unknown names are refused, so that a typing error is no silent default.
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    So are infinite and undefined numbers.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,8 @@ from prw_sdk.cli.options import (
 )
 from prw_sdk.cli.pace import Errand, interval
 from prw_sdk.cli.run import RunResult, push
-from prw_sdk.cli.settings import SettingsUnusable, load
+from prw_sdk.cli.secrets import SettingsUnusable
+from prw_sdk.cli.settings import load
 from prw_sdk.cli.view import SUMMARY, Tally, showing, summary_row
 from prw_sdk.report import Event, Watch
 from prw_sdk.spool.folder import Spool

@@ -25,7 +25,8 @@ from prw_sdk.cli.options import (
 )
 from prw_sdk.cli.pace import Errand
 from prw_sdk.cli.run import ask_receipts
-from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable, load
+from prw_sdk.cli.secrets import SettingsUnusable
+from prw_sdk.cli.settings import CollectorSettings, load
 from prw_sdk.cli.status import COLUMNS, look
 from prw_sdk.cli.view import told
 from prw_sdk.operate import doctor as examining
@@ -224,7 +225,9 @@ def doctor(
     ] = False,
     stale: Annotated[
         int,
-        typer.Option("--stale", metavar="DAYS", min=1, help="Days a checkpoint may stand still."),
+        typer.Option(
+            "--stale", metavar="DAYS", min=1, max=36_500, help="Days a checkpoint may stand still."
+        ),
     ] = 7,
     json: JsonOption = False,
 ) -> None:

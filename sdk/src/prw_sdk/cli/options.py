@@ -15,7 +15,7 @@ import typer
 from prw.errors import Code, PrwError
 from prw_base import logs
 from prw_base.cli import NOT_AUTHORISED, USAGE, describe, exit_status
-from prw_sdk.cli.settings import SettingsUnusable
+from prw_sdk.cli.secrets import SettingsUnusable
 from prw_sdk.fetch.runtime import RuntimeFolderUnusable
 from prw_sdk.operate.items import CursorUnusable
 from prw_sdk.operate.tables import FormatUnusable

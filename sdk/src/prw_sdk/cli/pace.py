@@ -25,7 +25,8 @@ from prw_sdk.cli.run import (
     run_sending,
     stopping,
 )
-from prw_sdk.cli.settings import CollectorSettings, SettingsUnusable
+from prw_sdk.cli.secrets import SettingsUnusable
+from prw_sdk.cli.settings import CollectorSettings
 from prw_sdk.collect import SourceJob
 from prw_sdk.report import Event, EventKind, Watch
 from prw_sdk.spool.folder import Spool
@@ -68,10 +69,10 @@ class Errand:
         """Run once or at intervals, tell of each run, and give the last result."""
         stop = asyncio.Event()
         with stopping(stop), ExitStack() as stack:
-            spool = None if self.ephemeral else self._spool(stack)
             installed = plugins.load()
             _tell_left_out(installed, watch)
             jobs = self.settings.jobs(installed, self.names)
+            spool = None if self.ephemeral else self._spool(stack)
             if self.every is None:
                 result = await self._once(jobs, spool, watch, Way(stop=stop))
                 told(result)

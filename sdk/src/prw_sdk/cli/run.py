@@ -14,7 +14,7 @@ import structlog
 
 from prw.errors import Code, PrwError
 from prw_base.client import AT_A_PROMPT
-from prw_sdk.cli.settings import SettingsUnusable
+from prw_sdk.cli.secrets import SettingsUnusable
 from prw_sdk.collect import RunLimits, SourceJob, collect
 from prw_sdk.fetch.browser import BrowserConfig
 from prw_sdk.fetch.runtime import RuntimeFolderUnusable

@@ -5,8 +5,6 @@ Every error names the field and says what to write.
 
 from __future__ import annotations
 
-import ipaddress
-import os
 import tomllib
 from collections.abc import Callable, Mapping
 from datetime import timedelta
@@ -28,13 +26,24 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from prw_base.client import Retry
 from prw_base.settings import Settings, explain
-from prw_sdk.adapter import Bound, Measure, Source
+from prw_sdk.adapter import Adapter, AdapterSettings, Bound, Measure, Source
+from prw_sdk.cli.endpoints import endpoint, must_be_address
+from prw_sdk.cli.secrets import (
+    SettingsUnusable,
+    anchored,
+    check_headers,
+    fit,
+    read,
+    secret,
+    token_in,
+)
 from prw_sdk.collect import RunLimits, SourceJob
+from prw_sdk.collect.reading import AdapterFailed, foreign
 from prw_sdk.evidence import Egress, Region
 from prw_sdk.fetch.breaker import BreakerPolicy
 from prw_sdk.fetch.browser import BrowserConfig
 from prw_sdk.fetch.classify import Rule
-from prw_sdk.fetch.guard import AddressRules, Endpoint
+from prw_sdk.fetch.guard import AddressRules
 from prw_sdk.fetch.http import FetchLimits, NetConfig
 from prw_sdk.fetch.polite import Politeness, user_agent
 from prw_sdk.fetch.rendering import Pages
@@ -44,12 +53,8 @@ from prw_sdk.spool.model import LOCAL_TENANT
 from prw_sdk.uplink.address import ResolverAddress
 
 
-class SettingsUnusable(Exception):
-    """The settings cannot be used; the message names file and field, and what to write."""
-
-
 class _Section(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
 
 class FetchSection(_Section):
@@ -89,10 +94,11 @@ class RateSection(_Section):
     per_second: float = Field(default=2.0, gt=0)
     at_once: int = Field(default=2, ge=1, le=64)
     max_crawl_delay: float = Field(default=60.0, ge=0)
+    longest_pause: float = Field(default=3600.0, gt=0, le=86_400)
 
     def manners(self) -> Politeness:
         """The same, as the fetch layer takes it."""
-        return Politeness(self.per_second, self.at_once, self.max_crawl_delay)
+        return Politeness(self.per_second, self.at_once, self.max_crawl_delay, self.longest_pause)
 
 
 class BrowserSection(_Section):
@@ -166,7 +172,7 @@ class ResolverSection(_Section):
         return ResolverAddress(
             address=self.address,
             token=self._token(),
-            ca=None if self.ca is None else _bytes(self.ca, "resolver.ca"),
+            ca=None if self.ca is None else read(self.ca, "resolver.ca"),
             plaintext=self.plaintext,
             worker=self.worker,
             instance=self.instance,
@@ -176,7 +182,7 @@ class ResolverSection(_Section):
 
     def _token(self) -> Callable[[], str]:
         if self.token is not None:
-            token = self.token.get_secret_value().strip()
+            token = fit(self.token.get_secret_value(), "resolver.token", "what is given")
             return lambda: token
         path = self.token_file
         if path is None:
@@ -184,7 +190,7 @@ class ResolverSection(_Section):
                 "resolver: give token_file (or PRW_COLLECT_RESOLVER__TOKEN), "
                 "as made by `prw resolver client provision`"
             )
-        return lambda: _token_in(path)
+        return lambda: token_in(path)
 
 
 class SourceSection(_Section):
@@ -209,7 +215,13 @@ class SourceSection(_Section):
     def _endpoints(cls, value: Mapping[str, str]) -> Mapping[str, str]:
         for name, address in value.items():
             endpoint(name)
-            _must_be_address(address)
+            must_be_address(address)
+        return value
+
+    @field_validator("headers")
+    @classmethod
+    def _headers(cls, value: Mapping[str, Mapping[str, str]]) -> Mapping[str, Mapping[str, str]]:
+        check_headers(value)
         return value
 
     def rules(self) -> AddressRules:
@@ -227,7 +239,7 @@ class SourceSection(_Section):
         """Headers by host, with ``env:NAME`` and ``file:PATH`` replaced by what they stand for."""
         return {
             host.lower(): {
-                name: _secret(value, f"source {self.id}: headers.{host}.{name}")
+                name: secret(value, f"source {self.id}: headers.{host}.{name}")
                 for name, value in headers.items()
             }
             for host, headers in self.headers.items()
@@ -318,7 +330,7 @@ def load(path: Path) -> CollectorSettings:
             f"--config: no file {path}: write one with `prw collect example > {path}`"
         )
     try:
-        values = tomllib.loads(_bytes(path, "--config").decode("utf-8"))
+        values = tomllib.loads(read(path, "--config").decode("utf-8"))
         settings = CollectorSettings(**values)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as bad:
         raise SettingsUnusable(f"{path}: not TOML: {bad}") from bad
@@ -341,57 +353,32 @@ def _anchored(settings: CollectorSettings, folder: Path) -> CollectorSettings:
         paths = {"token_file": settings.resolver.token_file, "ca": settings.resolver.ca}
         given = {name: folder / path for name, path in paths.items() if path is not None}
         changes["resolver"] = settings.resolver.model_copy(update=given)
+    changes["source"] = tuple(
+        one.model_copy(update={"headers": anchored(one.headers, folder)}) for one in settings.source
+    )
     return settings.model_copy(update=changes)
 
 
 def _adapter_of(section: SourceSection, plugins: Plugins) -> tuple[Source, Any]:
     try:
-        adapter = plugins.find(section.adapter)()
-        values = adapter.settings(**section.settings)
+        kind = plugins.find(section.adapter)
+        with foreign("its adapter"):
+            adapter = kind()
+            values = _values(section, adapter)
     except UnknownAdapter as unknown:
         refused = "".join(f"; refused: {problem}" for problem in plugins.problems)
         raise SettingsUnusable(f"source {section.id}: adapter: {unknown}{refused}") from unknown
-    except ValidationError as bad:
-        raise SettingsUnusable(f"source {section.id}: settings: {explain(bad)}") from bad
+    except AdapterFailed as broken:
+        raise SettingsUnusable(
+            f"source {section.id}: adapter {section.adapter}: {broken}"
+        ) from broken
+    if isinstance(values, ValidationError):
+        raise SettingsUnusable(f"source {section.id}: settings: {explain(values)}") from values
     return Source(section.id, values, section.locale, section.currency), adapter
 
 
-def endpoint(text: str) -> Endpoint:
-    """``host:port`` as a pair; IPv6 addresses stand in brackets. Raises ValueError."""
-    host, _, port = text.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-        raise ValueError(f"{text!r} is not host:port")
-    return host.strip("[]").lower(), int(port)
-
-
-def _must_be_address(text: str) -> None:
-    host, _ = endpoint(text)
+def _values(section: SourceSection, adapter: Adapter) -> AdapterSettings | ValidationError:
     try:
-        ipaddress.ip_address(host)
-    except ValueError as name:
-        raise ValueError(f"{text!r} is not address:port; resolve leads to an IP address") from name
-
-
-def _secret(value: str, field: str) -> str:
-    kind, _, rest = value.partition(":")
-    if kind == "file":
-        return _bytes(Path(rest), field).decode("utf-8").strip()
-    if kind != "env":
-        raise SettingsUnusable(f"{field}: write env:NAME or file:PATH; a secret has no place here")
-    if rest not in os.environ:
-        raise SettingsUnusable(f"{field}: the environment has no {rest}")
-    return os.environ[rest]
-
-
-def _token_in(path: Path) -> str:
-    token = _bytes(path, "resolver.token_file").decode("ascii", "replace").strip()
-    if not token or not token.isprintable() or "\ufffd" in token:
-        raise SettingsUnusable(f"resolver.token_file: {path} holds no token")
-    return token
-
-
-def _bytes(path: Path, field: str) -> bytes:
-    try:
-        return path.expanduser().read_bytes()
-    except OSError as gone:
-        raise SettingsUnusable(f"{field}: {path}: {gone.strerror}") from gone
+        return adapter.settings(**section.settings)
+    except ValidationError as bad:
+        return bad

@@ -26,14 +26,16 @@ _SPAN = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Politeness:
-    """Limits for each host: requests a second, requests at once, and the longest crawl delay followed (seconds).
+    """Limits for each host: requests a second, requests at once, the longest crawl delay and pause followed (seconds).
 
-    An infinite rate (`math.inf`) spaces nothing, for a server of one's own.
+    A pause is what a host asks for with Retry-After. An infinite rate (`math.inf`) spaces nothing, for a server of
+    one's own.
     """
 
     rate_per_second: float = 2.0
     concurrency: int = 2
     max_crawl_delay: float = 60.0
+    longest_pause: float = 3600.0
 
 
 class HostBusy(Exception):
