@@ -6,12 +6,17 @@ import csv
 import io
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from typing import Any
 
+from prw_sdk.account import Change
+from prw_sdk.adapter import Kind
 from prw_sdk.evidence import Capture, Part
+
+Kinds = Mapping[str, frozenset[Kind]]
+VALUES = frozenset(Kind) - {Kind.NULL, Kind.EMPTY, Kind.UNKNOWN}
 
 ADDED = "zz_added"
 RENAMED = "Renamed"
@@ -26,6 +31,24 @@ class Mutation:
     kind: str
     name: str
     capture: Capture
+
+
+def touched(before: Kinds, now: Kinds) -> set[str]:
+    """The names that a change of the source made come, go, or have a value of another kind."""
+    retyped = {
+        name
+        for name in before.keys() & now.keys()
+        if len(before[name] & VALUES) == 1 and not before[name] & VALUES >= now[name] & VALUES
+    }
+    return (before.keys() ^ now.keys()) | retyped
+
+
+def covers(change: Change, name: str) -> bool:
+    """Whether a report is about a name: by itself, or by what it stands under or holds."""
+    told = [one for one in (change.name, change.other) if one]
+    return any(
+        one == name or one.startswith(f"{name}.") or name.startswith(f"{one}.") for one in told
+    )
 
 
 def mutations(capture: Capture) -> Iterator[Mutation]:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from prw_sdk.account import Change, ChangeKind, Profile, Tally, account, changes
+from prw_sdk.account import ChangeKind, Profile, Tally, account, changes
 from prw_sdk.account.capture import stated_kinds
-from prw_sdk.adapter import Adapter, Kind
+from prw_sdk.adapter import Adapter
 from prw_sdk.evidence import Capture
 from prw_sdk.plugins import load
 from prw_sdk.testing import fixtures
 from prw_sdk.testing.reading import read
 from prw_sdk.testing.subject import find
-from tests.sdk.mutating import mutations
+from tests.sdk.mutating import covers, mutations, touched
 from tests.sdk.small_shop import Small, write_fixtures
 
 ADAPTERS = sorted(
@@ -27,7 +27,6 @@ MOST = 60
 """Changes that are tried of each fixture; which ones, the seed says."""
 
 SEED = 11
-VALUES = frozenset(Kind) - {Kind.NULL, Kind.EMPTY, Kind.UNKNOWN}
 
 
 def recorded(adapter: Adapter) -> list[Capture]:
@@ -46,25 +45,6 @@ def profile(adapter: Adapter, captures: Iterable[Capture]) -> Profile:
     return tally.profile()
 
 
-def touched(adapter: Adapter, before: Capture, now: Capture) -> set[str]:
-    """The names that a change of the page made come, go, or have a value of another kind."""
-    then, later = stated_kinds(adapter, before), stated_kinds(adapter, now)
-    retyped = {
-        name
-        for name in then.keys() & later.keys()
-        if len(then[name] & VALUES) == 1 and not then[name] & VALUES >= later[name] & VALUES
-    }
-    return (then.keys() ^ later.keys()) | retyped
-
-
-def covers(change: Change, name: str) -> bool:
-    """Whether a report is about a name: by itself, or by what it stands under or holds."""
-    told = [one for one in (change.name, change.other) if one]
-    return any(
-        one == name or one.startswith(f"{name}.") or name.startswith(f"{one}.") for one in told
-    )
-
-
 @pytest.mark.parametrize("name", ADAPTERS)
 def test_every_change_of_a_recorded_source_is_reported_in_the_same_run(name: str) -> None:
     """Rename, drop, add, re-type, empty: seeded, one at a time, each told by its name."""
@@ -74,7 +54,7 @@ def test_every_change_of_a_recorded_source_is_reported_in_the_same_run(name: str
     for capture in recorded(adapter):
         before, tried = profile(adapter, [capture]), list(mutations(capture))
         for one in random.Random(SEED).sample(tried, min(MOST, len(tried))):
-            names = touched(adapter, capture, one.capture)
+            names = touched(stated_kinds(adapter, capture), stated_kinds(adapter, one.capture))
             shown[one.kind] += bool(names)
             found = changes(before, profile(adapter, [one.capture]))
             lost = {name for name in names if not any(covers(change, name) for change in found)}
