@@ -30,6 +30,8 @@ class EventKind(StrEnum):
     ENDED = "ended"
     SUBMITTED = "submitted"
     REFUSED = "refused"
+    PAUSED = "paused"
+    """A host has asked for a pause: `host`, and the `seconds` for which it is asked nothing."""
     LEFT_OUT = "left_out"
     """A plugin, or an adapter of it, that the run goes without; of no source."""
 

@@ -29,6 +29,7 @@ from prw_sdk.cli.secrets import SettingsUnusable
 from prw_sdk.cli.settings import CollectorSettings, load
 from prw_sdk.cli.status import COLUMNS, look
 from prw_sdk.cli.view import told
+from prw_sdk.fetch.polite import clear_pause
 from prw_sdk.operate import doctor as examining
 from prw_sdk.operate import items as listing
 from prw_sdk.operate import readings, tables, warc
@@ -196,6 +197,14 @@ def retry(
     ] = None,
     source: OneSource = None,
     item: Annotated[str | None, typer.Option("--item", help="Only this item.")] = None,
+    host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--host",
+            metavar="HOST[:PORT]",
+            help="End the pause that this host asked for (Retry-After); may be given again.",
+        ),
+    ] = None,
     config: Config = DEFAULT_CONFIG,
     json: JsonOption = False,
 ) -> None:
@@ -203,7 +212,14 @@ def retry(
 
     The next `run` fetches the items again, the next `run` or `push` sends the captures. Without DIR it is about the
     items that the resolver keeps for a collector that keeps nothing (`run --ephemeral`).
+
+    A host that asked for a pause is asked nothing until that is over, unless it is named with --host; with --host alone
+    no item is revived.
     """
+    for one in host or ():
+        _resume(one)
+    if folder is None and host and source is None and item is None:
+        return
     if folder is None:
         errand = Errand(load(config), () if source is None else (source,))
         revived, where = asyncio.run(errand.revive(item)), "resolver"
@@ -211,6 +227,12 @@ def retry(
         with opened(Spool.existing(folder)) as spool:
             revived, where = spool.ledger.revive(source, item, datetime.now(UTC)), str(folder)
     print_table("Retry", ("spool", "revived"), [(where, revived)], json)
+
+
+def _resume(host: str) -> None:
+    left = clear_pause(host.strip().lower())
+    said = f"may be asked again; {left:.0f} s of its pause were left" if left else "is not paused"
+    typer.echo(f"prw: {host} {said}", err=True)
 
 
 _FINDINGS = ("trouble", "source", "count", "said", "remedy", "serious", "repaired")

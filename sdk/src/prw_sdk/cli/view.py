@@ -44,6 +44,8 @@ def as_line(event: Event) -> str:
         "error": event.error,
         "count": event.count or None,
         "kept": event.kept or None,
+        "host": event.host if event.kind is EventKind.PAUSED else None,
+        "seconds": event.seconds if event.kind is EventKind.PAUSED else None,
     }
     values |= {name: value for name, value in optional.items() if value is not None}
     return json.dumps(values, ensure_ascii=False)
@@ -176,7 +178,9 @@ class _Live:
         self._progress.update(task, said=said)
 
 
-_SAID = frozenset({EventKind.FAILED, EventKind.REFUSED, EventKind.CHANGED, EventKind.BREACHED})
+_SAID = frozenset(
+    {EventKind.FAILED, EventKind.REFUSED, EventKind.CHANGED, EventKind.BREACHED, EventKind.PAUSED}
+)
 """What is told in a line of its own."""
 
 

@@ -82,7 +82,8 @@ def _first(several: BaseExceptionGroup[SpoolUnusable]) -> SpoolUnusable:
 
 
 async def _with_net(run: SourceRun, gates: HostGates, browser: Browser) -> SourceReport:
-    net = HttpNet(run.job.net, gates, browser=browser if run.job.adapter.uses_browser else None)
+    pages = browser if run.job.adapter.uses_browser else None
+    net = HttpNet(run.job.net, gates, browser=pages, paused=run.say_paused)
     try:
         return await run.go(net)
     finally:
@@ -123,6 +124,10 @@ class SourceRun:
             report = await self._through(run, net)
             self._telling.say(EventKind.ENDED)
             return report
+
+    def say_paused(self, host: str, asked: float, heeded: float) -> None:
+        """A host has asked for a pause."""
+        self._telling.pause(host, asked, heeded)
 
     def _say_waiting(self) -> None:
         self._telling.say(EventKind.WAITING)

@@ -13,6 +13,7 @@ from prw_sdk.collect.reading import READ_FAILED
 from prw_sdk.report import Event, EventKind, Failure, SourceReport, Watch
 from prw_sdk.spool.model import Item, Outcome, Run
 
+HOST_PAUSED = "HOST_PAUSED"
 _log = structlog.get_logger(__name__)
 
 
@@ -45,6 +46,21 @@ class Telling:
     def say(self, kind: EventKind, count: int = 0) -> None:
         """Something happened to the source."""
         self._watch(Event(kind, self._source_id, count=count))
+
+    def pause(self, host: str, asked: float, heeded: float) -> None:
+        """A host has asked for a pause of so many seconds, and is asked nothing for so many."""
+        said = f"{host} asked for a pause of {asked:.0f} s, and is asked nothing for {heeded:.0f} s"
+        remedy = f"`prw collect retry --host {host}` ends it"
+        self._watch(
+            Event(
+                EventKind.PAUSED,
+                self._source_id,
+                code=HOST_PAUSED,
+                error=f"{said}; {remedy}",
+                host=host,
+                seconds=heeded,
+            )
+        )
 
     def plan(self, count: int) -> None:
         """So many targets more are planned."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import math
 import random
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -59,7 +60,7 @@ class _Gate:
         self._kept: list[int] = []
         self._cooling: asyncio.TimerHandle | None = None
         self._looked_at = 0.0
-        self._closed_until = 0.0
+        self._closed_until = self._unwritten_until = 0.0
         self._open_checked_at = 0.0
         self._mine = self._mine_until = 0.0
         # in one process turns are given in the order in which they were asked for
@@ -120,13 +121,15 @@ class _Gate:
         for _ in range(_TRIES):
             if self._places.pause(seconds):
                 return
+        self._unwritten_until = self._closed_until
 
     def paused(self) -> float:
         """Seconds for which the host is closed."""
         present = now()
         if present - self._open_checked_at > _LOOK:
             self._open_checked_at = present
-            self._closed_until = max(self._closed_until, present + self._places.paused())
+            # what is written counts, since an operator may have ended a pause
+            self._closed_until = max(self._unwritten_until, present + self._places.paused())
         return self._closed_until - present
 
     async def _reopened(self, patience: float) -> None:
@@ -187,6 +190,17 @@ class Turn:
         self._gate.at_once.release()
 
 
+def clear_pause(host: str, folder: Path | None = None) -> float:
+    """End the pause that a host (``name`` or ``name:port``) asked for; how many seconds of it were left.
+
+    Runs that go on see it before their next turn. Raises `RuntimeFolderUnusable`.
+    """
+    places = HostPlaces(secured(folder or default_folder()), host, 1)
+    while (left := places.resume()) is None:
+        time.sleep(_BRIEF)
+    return left
+
+
 class HostGates:
     """One gate a host, shared by every source of a run, and by all runs of this machine that use the same `folder`.
 
@@ -210,9 +224,15 @@ class HostGates:
         gate = self._gate(host)
         gate.interval = max(gate.interval, min(seconds, self._manners.max_crawl_delay))
 
-    def pause(self, host: str, seconds: float) -> None:
-        """Ask that host nothing for so long, whichever of its pages said so, and whichever process asks."""
-        self._gate(host).pause(seconds)
+    def pause(self, host: str, seconds: float) -> float:
+        """Ask that host nothing for so long, whichever of its pages said so, and whichever process asks.
+
+        No longer than the manners say; gives the seconds of a pause that begins now, 0 where one was on already.
+        """
+        gate, heeded = self._gate(host), min(seconds, self._manners.longest_pause)
+        begins = gate.paused() <= 0
+        gate.pause(heeded)
+        return heeded if begins else 0.0
 
     def close(self) -> None:
         """Give every place back that is still kept; at the end of a run."""

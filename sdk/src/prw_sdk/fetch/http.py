@@ -29,6 +29,13 @@ from prw_sdk.fetch.retry import Backoff, retry_after
 __all__ = ["KEPT_HEADERS", "FetchLimits", "HttpNet", "NetConfig"]
 
 T = TypeVar("T")
+Paused = Callable[[str, float, float], None]
+"""Told of a host, the seconds of the pause that it asked for, and those for which it is asked nothing now."""
+
+
+def unheard(host: str, asked: float, heeded: float) -> None:
+    """Nobody listens."""
+
 
 _ROBOTS_HOPS = 5
 _DOCUMENTS = "text/html, application/xhtml+xml, application/xml;q=0.9, */*;q=0.8"
@@ -67,7 +74,8 @@ class _Budget:
 class HttpNet:
     """`prw_sdk.adapter.Net` over HTTP; one for each source, closed with `aclose`.
 
-    `answers` counts the responses that came from the source's pages, whatever their status. Made and used within one
+    `answers` counts the responses that came from the source's pages, whatever their status. `paused` is told of each
+    pause of a host as it begins. Made and used within one
     event loop.
     """
 
@@ -78,10 +86,12 @@ class HttpNet:
         *,
         resolve: Resolve = system_resolve,
         browser: Renders | None = None,
+        paused: Paused = unheard,
     ) -> None:
         self._config = config
         self._browser = browser
         self._gates = gates
+        self._paused = paused
         self._redact = config.redactor()
         self._robots = Robots(self._ask_robots, gates, self.failed)
         self._breaker = Breaker(config.breaker)
@@ -334,11 +344,16 @@ class HttpNet:
         wait = retry_after(page.headers.all("retry-after"), page.fetched_at)
         if wait is not None and outcome.recovery in (Recovery.RETRY, Recovery.LATER):
             # what one page was told holds for every page of its host
-            self._gates.pause(address.parse(page.reached).netloc, wait.total_seconds())
+            self._pause(address.parse(page.reached).netloc, wait.total_seconds())
         what = "" if outcome is of_status(page.status) else f", which is a {outcome.value} page"
         failed = self.failed(outcome, f"the source answered {page.status}{what}", page.asked)
         failed.status, failed.retry_after, failed.part = page.status, wait, part
         return failed
+
+    def _pause(self, host: str, seconds: float) -> None:
+        heeded = self._gates.pause(host, seconds)
+        if heeded:
+            self._paused(host, seconds, heeded)
 
     async def _ask_robots(self, url: str) -> RobotsAnswer:
         try:

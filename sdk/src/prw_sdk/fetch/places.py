@@ -110,6 +110,17 @@ class HostPlaces:
         finally:
             self._unlock("times")
 
+    def resume(self) -> float | None:
+        """End a pause; how many seconds of it were left. None where another process is just writing."""
+        if not self._lock("times"):
+            return None
+        try:
+            moment, paused = self._times()
+            self._write(moment, 0.0)
+            return max(paused - now(), 0.0)
+        finally:
+            self._unlock("times")
+
     def _times(self) -> tuple[float, float]:
         stored = os.pread(self._file("times"), _STATE.size, 0)
         if len(stored) != _STATE.size:

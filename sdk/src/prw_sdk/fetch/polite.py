@@ -10,10 +10,19 @@ from importlib.metadata import version
 from protego import Protego
 
 from prw_sdk.fetch.address import Address
-from prw_sdk.fetch.gates import HostBusy, HostGates, Politeness
+from prw_sdk.fetch.gates import HostBusy, HostGates, Politeness, clear_pause
 from prw_sdk.fetch.outcome import FetchFailed, Outcome
 
-__all__ = ["HostBusy", "HostGates", "Politeness", "Robots", "RobotsAnswer", "parse", "user_agent"]
+__all__ = [
+    "HostBusy",
+    "HostGates",
+    "Politeness",
+    "Robots",
+    "RobotsAnswer",
+    "clear_pause",
+    "parse",
+    "user_agent",
+]
 
 PRODUCT = "PRW-collector"
 ROBOTS_LIMIT = 500 * 1024
