@@ -156,7 +156,7 @@ def test_coverage_counts_every_declared_field(project: Project, site: Site) -> N
 
 
 def test_coverage_names_what_nobody_declared(project: Project, site: Site) -> None:
-    """Rule 14 over a whole spool, on several processes: an undeclared name ends with status 1."""
+    """Replay rule 14 over a whole spool, on several processes: an undeclared name ends with status 1."""
     project.declare()
     spool = project.collected(site, 40)
     project.declare(INVENTORY.replace('    "mpn": Stored("core:mpn"),\n', ""))

@@ -36,7 +36,7 @@ def test_the_quoted_place_is_the_claims_own(project: Project, site: Site) -> Non
 
 
 def test_names_that_nobody_declared_are_told(project: Project, site: Site) -> None:
-    """Rule 14 while the page is looked at: an undeclared name ends the command with status 1."""
+    """Replay rule 14 while the page is looked at: an undeclared name ends the command with status 1."""
     project.declare()
     result = invoke("try", site.serve("/lamp", product(colour="red")), "--allow-private")
     assert result.exit_code == 1

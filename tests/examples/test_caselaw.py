@@ -38,7 +38,7 @@ def test_its_declarations_are_sound() -> None:
 async def test_the_court_is_that_of_the_ecli_and_where_there_is_none_the_record_s_own(
     tmp_path: Path, site: Site
 ) -> None:
-    """Rule 15: a publisher is not a court; the portal's own name is on no decision of another court's."""
+    """Replay rule 15: a publisher is not a court; the portal's own name is on no decision of another court's."""
     ran = await collect(tmp_path, portal.source(site))
     assert ran.status == 0, ran.told
     records = read(kept(tmp_path))

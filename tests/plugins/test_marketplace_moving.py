@@ -210,7 +210,7 @@ async def test_cursors_and_links_are_followed_to_their_end() -> None:
 
 
 async def test_a_plan_that_was_cut_off_goes_on_and_then_looks_at_the_list_as_a_whole() -> None:
-    """Rule 4: nothing is passed over, although what was met before is not known any more."""
+    """Replay rule 4: nothing is passed over, although what was met before is not known any more."""
     ids = list(range(12))
     _, batches = await walk(Market(ids, nothing))
     assert batches[0].then is not None

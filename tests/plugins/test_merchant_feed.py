@@ -195,7 +195,7 @@ def test_rows_with_quotes_line_breaks_and_gaps() -> None:
 
 
 def test_a_long_row_shows_among_the_stated_names() -> None:
-    """What is passed over is accounted for (rule 14)."""
+    """What is passed over is accounted for (replay rule 14)."""
     taken = capture(b"id\ttitle\n1\ta\tb\n2\tc\n", TSV)
     names = {one.name for one in ADAPTER.stated(taken)}
     assert "beyond the header" in names
@@ -203,14 +203,14 @@ def test_a_long_row_shows_among_the_stated_names() -> None:
 
 
 def test_a_broken_row_stalls_no_feed() -> None:
-    """Rule 13: the rows behind it are read, each at its own number."""
+    """Replay rule 13: the rows behind it are read, each at its own number."""
     table = b"id\ttitle\n1\ta stray\rreturn\n2\tgood\n3\t" + b"x" * 200_000 + b"\n4\talso good\n"
     found = [plain(one)["claims"]["core:sku"] for one in read(capture(table, TSV))]
     assert found == ["2", "4"]
 
 
 def test_of_rows_with_one_id_the_first_counts_and_sellers_are_told_apart() -> None:
-    """A listing key is of one seller's offer (rule 1)."""
+    """A listing key is of one seller's offer (replay rule 1)."""
     table = b"id\tprice\tmerchant_name\n7\t1\tA\n7\t2\tB\n7\t3\tA\n"
     found = read(capture(table, TSV))
     assert [one.listing_key for one in found] == ["7#seller=A", "7#seller=B"]
@@ -227,7 +227,7 @@ def test_identifiers_stay_texts() -> None:
 
 
 def test_the_publisher_is_the_merchant_only_where_nobody_else_is() -> None:
-    """Rule 15: the row's own seller, else the channel, unless the feed is an aggregator's."""
+    """Replay rule 15: the row's own seller, else the channel, unless the feed is an aggregator's."""
     bare, named = rss(item("")), rss(item("<seller>B shop</seller>"))
     (of_channel,) = read(capture(bare))
     (of_row,) = read(capture(named))
@@ -315,7 +315,7 @@ def test_a_huge_feed_is_read_an_item_at_a_time(kind: str) -> None:
 
 
 async def test_feeds_are_planned_one_after_another() -> None:
-    """A feed is a batch; a run that was cut off goes on after the last one that is done (rule 4)."""
+    """A feed is a batch; a run that was cut off goes on after the last one that is done (replay rule 4)."""
     feeds = tuple(f"{FEED}/{n}" for n in range(3))
     source = Source("src_test", MerchantFeedSettings(feeds=feeds))
 

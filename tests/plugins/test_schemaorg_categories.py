@@ -41,7 +41,7 @@ async def test_all_pages_of_a_category_are_read() -> None:
 
 
 async def test_a_walk_is_taken_up_within_its_category() -> None:
-    """After the last product of the checkpoint, and with the categories behind (rule 4)."""
+    """After the last product of the checkpoint, and with the categories behind (replay rule 4)."""
     bodies: dict[str, bytes | int] = {f"{SITE}/lamps": page("/p/1", "/p/2")}
     bodies[f"{SITE}/shades"] = page("/p/2", "/p/3")
     both = [f"{SITE}/lamps", f"{SITE}/shades"]

@@ -128,7 +128,7 @@ async def test_after_a_complete_walk_the_next_run_starts_anew() -> None:
 
 
 async def test_a_listed_sitemap_that_is_gone_stops_no_other() -> None:
-    """Rule 13: a dead entry of an index is passed over, but a dead start is an error."""
+    """Replay rule 13: a dead entry of an index is passed over, but a dead start is an error."""
     net = Pages(
         {f"{SITE}/sitemap.xml": index("/gone.xml", "/2.xml"), f"{SITE}/2.xml": urlset("/p/2")}
     )
@@ -138,7 +138,7 @@ async def test_a_listed_sitemap_that_is_gone_stops_no_other() -> None:
 
 
 async def test_a_sitemap_that_fails_for_now_stops_the_plan() -> None:
-    """Rule 4: on an ambiguous failure the walk ends there, to be taken up again."""
+    """Replay rule 4: on an ambiguous failure the walk ends there, to be taken up again."""
     sitemaps = {f"{SITE}/sitemap.xml": index("/1.xml", "/2.xml"), f"{SITE}/1.xml": urlset("/p/1")}
     batches = walk(Pages({**sitemaps, f"{SITE}/2.xml": 503}))
     reached = await anext(batches)

@@ -68,7 +68,7 @@ def test_a_source_can_exclude_a_name_with_a_reason(name: str, attribute: str, fi
 
 
 def test_the_sites_name_can_be_kept_from_being_the_merchant() -> None:
-    """Rule 15: a marketplace's own name is not the seller of what others offer there."""
+    """Replay rule 15: a marketplace's own name is not the seller of what others offer there."""
     assert read("opengraph")["merchant"] == "Example Shop"
     assert read("opengraph", site_is_seller=False)["merchant"] is None
     assert read("opengraph", exclusions={"og:site_name": "a brand name"})["merchant"] is None

@@ -52,14 +52,14 @@ async def planned(
 
 
 async def test_products_are_planned_once_in_the_order_of_their_numbers() -> None:
-    """A product that stands on two pages is one target (rule 1)."""
+    """A product that stands on two pages is one target (replay rule 1)."""
     ids, states = await planned(shop(listing(30, 20), listing(20, 10)), batch_size=2)
     assert ids == ["10", "20", "30"]
     assert states == [{"after": 20}, {"after": 30}, {"complete": True}]
 
 
 async def test_a_plan_goes_on_after_its_checkpoint() -> None:
-    """A resumed run plans what comes after, and a complete one begins anew (rule 4)."""
+    """A resumed run plans what comes after, and a complete one begins anew (replay rule 4)."""
     pages = shop(listing(30, 20), listing(10))
     assert (await planned(pages, Checkpoint({"after": 10})))[0] == ["20", "30"]
     assert (await planned(pages, Checkpoint({"complete": True})))[0] == ["10", "20", "30"]
@@ -207,7 +207,7 @@ def test_the_markets_currency_wins_over_the_shops() -> None:
 
 
 def test_keys_hold_when_a_product_is_renamed() -> None:
-    """Listings are known by numbers (rule 1)."""
+    """Listings are known by numbers (replay rule 1)."""
     assert [one["listing_key"] for one in read("variants")] == [
         "8123456789012#variant=44100000000001",
         "8123456789012#variant=44100000000002",
@@ -230,7 +230,7 @@ def test_settings_extend_and_exclude() -> None:
 
 
 def test_where_the_vendor_sells_the_shop_does_not() -> None:
-    """Rule 15: a marketplace's own name is not the seller of what others offer there."""
+    """Replay rule 15: a marketplace's own name is not the seller of what others offer there."""
     found = config(fields={"vendor": "offer:seller"})
     assert ADAPTER.disposition("vendor", found) == Stored("offer:seller")
     assert isinstance(ADAPTER.disposition("embed.provider", found), Excluded)

@@ -50,7 +50,7 @@ async def planned(net: Net, checkpoint: Checkpoint | None = None, **settings: An
 
 
 async def test_products_are_planned_once_in_the_order_of_their_numbers() -> None:
-    """Pages may overlap, and a run is taken up after its checkpoint (rules 1 and 4)."""
+    """Pages may overlap, and a run is taken up after its checkpoint (replay rules 1 and 4)."""
     net = shop(listing(1, 2), listing(2, 30))
     assert await planned(net) == ["1", "2", "30"]
     assert await planned(net, Checkpoint({"after": 2})) == ["30"]
@@ -169,7 +169,7 @@ def test_a_variation_has_its_own_price_number_and_choice() -> None:
 
 
 def test_who_sells_elsewhere_is_not_the_site() -> None:
-    """Rule 15: a product that a partner sells has no merchant that the record names."""
+    """Replay rule 15: a product that a partner sells has no merchant that the record names."""
     capture = fixtures.read(FIXTURES / "sold-elsewhere", ADAPTER).capture
     (record,) = ADAPTER.read(capture)
     assert record.merchant is None

@@ -130,7 +130,7 @@ def test_a_listing_that_contradicts_its_item_teaches_it_nothing_but_what_it_lack
 
 
 def test_a_price_needs_its_own_words_and_a_later_look() -> None:
-    """Without price and availability there is no observation; an older one changes nothing (rule 8)."""
+    """Without price and availability there is no observation; an older one changes nothing (replay rule 8)."""
     silent = stated(offer__price="", offer__availability="")
     kinds = {one.type for one in accept(silent, None, Held())}
     assert AggregateType.INVENTORY_OBSERVATION not in kinds
@@ -151,7 +151,7 @@ def test_every_word_for_availability_can_be_told(word: str) -> None:
 
 
 def test_a_record_without_a_merchant_makes_no_facts() -> None:
-    """Rule 15: who sells is stated, never assumed."""
+    """Replay rule 15: who sells is stated, never assumed."""
     with pytest.raises(ValueError, match="merchant"):
         accept(replace(stated(), merchant=None), None, Held())
 

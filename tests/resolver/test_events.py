@@ -110,7 +110,7 @@ async def test_an_event_names_the_revisions_that_it_needs(held: Rooms) -> None:
 async def test_a_late_observation_is_history(
     held: Rooms, resolver_database: dict[str, str]
 ) -> None:
-    """Rule 8: the newest observation counts, whenever it arrives; an equal one changes nothing."""
+    """Replay rule 8: the newest observation counts, whenever it arrives; an equal one changes nothing."""
     assert await identify(held, offer(held, "a", "10.00", 2)) is Outcome.ACCEPTED
     before = (await held.feed.page(STREAM, 0)).cursor_position
     assert await identify(held, offer(held, "a", "9.00", 1)) is Outcome.HISTORY

@@ -113,7 +113,7 @@ async def test_failures_in_a_row_are_counted_until_a_run_does_not_fail(resolver:
 
 
 async def test_a_late_report_changes_nothing_newer(resolver: Running) -> None:
-    """Reports count by their own moment: a failure told after a later success is history (rule 8)."""
+    """Reports count by their own moment: a failure told after a later success is history (replay rule 8)."""
     collector = await registered(resolver)
     await collector.beat(AT, report(SUCCEEDED))
     answer = await collector.beat(AT - MINUTE, report(FAILED, AT - MINUTE))

@@ -240,7 +240,7 @@ def test_a_listing_whose_keys_all_changed_is_a_conflict() -> None:
 
 
 def test_a_late_capture_is_history() -> None:
-    """Rule 8: what is known already was observed later, whether accepted, seen, asked or settled."""
+    """Replay rule 8: what is known already was observed later, whether accepted, seen, asked or settled."""
     subject = stated()
     item = item_of(subject)
     settled = replace(settled_on(subject, Action.REJECT), observed_at=LATER)

@@ -298,7 +298,7 @@ def test_an_attribute_applies_to_the_items_class_or_one_above(
 
 
 def test_an_observation_is_never_replaced_by_an_older_one(conn: psycopg.Connection[Any]) -> None:
-    """Rule 8, for whoever writes the table."""
+    """Replay rule 8, for whoever writes the table."""
     conn.execute(
         "insert into resolver.inventory_observation (tenant_id, catalog_id, listing_id, revision, availability,"
         " observed_at, decision_id, evidence) select tenant_id, catalog_id, listing_id, 1, 'in_stock',"

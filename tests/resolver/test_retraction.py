@@ -157,7 +157,7 @@ async def test_a_target_that_nothing_was_accepted_from_asks_nobody(
 
 
 async def test_a_late_absence_is_history(held: Rooms) -> None:
-    """Rule 8: the listing was seen later."""
+    """Replay rule 8: the listing was seen later."""
     await identify(held, offer(held, f"{TARGET}#one", 2, "8.00"))
     assert await absent(held, 1) == (Outcome.HISTORY, Outcome.IN_REVIEW)
 

@@ -131,7 +131,7 @@ def told(before: list[Document], now: list[Document]) -> list[tuple[ChangeKind, 
 
 
 def test_every_stated_name_is_accounted_for_once() -> None:
-    """Rule 14: stored, excluded (or backlog), unknown; and what is stored but came out of no record."""
+    """Replay rule 14: stored, excluded (or backlog), unknown; and what is stored but came out of no record."""
     document = {"sku": "A", "offers": {"price": 1}, "tags": [], "note": "n", "size": 3}
     shelf, capture = Shelf(), captured(document)
     found = account(shelf, capture, records(shelf, capture))

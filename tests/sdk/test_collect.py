@@ -192,7 +192,7 @@ async def test_what_was_put_off_is_taken_up_when_its_time_has_come(
 async def test_a_poison_item_is_set_aside_after_its_budget_until_it_is_revived(
     site: Site, shop: Shop, job: SourceJob, spool: Spool
 ) -> None:
-    """Whether the source or the adapter is at fault (rule 13)."""
+    """Whether the source or the adapter is at fault (replay rule 13)."""
     shop(a=answer(status=500), defect=page("D"), b=page("B"))
     now = datetime.now(UTC)
     for hour in range(3):
@@ -289,7 +289,7 @@ async def test_a_lost_capture_holds_the_checkpoint(
 
 
 async def test_a_stale_run_meets_the_persisted_winner(site: Site, shop: Shop, spool: Spool) -> None:
-    """And overwrites nothing (rule 7)."""
+    """And overwrites nothing (replay rule 7)."""
 
     class Overtaken(ListAdapter):
         """Another collector advances the checkpoint while this one works."""
@@ -368,7 +368,7 @@ async def test_the_targets_in_flight_are_bounded(
 
 
 async def test_tenants_do_not_share_items(shop: Shop, job: SourceJob, spool: Spool) -> None:
-    """The identity of an item starts with its tenant (rule 1)."""
+    """The identity of an item starts with its tenant (replay rule 1)."""
     shop(a=page("A"))
     await run(job, spool)
     report = await run(replace(job, tenant="ten_synth_b"), spool)

@@ -155,7 +155,7 @@ def test_a_fault_is_named_with_what_to_write(declared: dict[str, Any], said: str
     ],
 )
 def test_putting_off_is_no_reason(reason: str) -> None:
-    """Rule 14: "not read today" is not a reason."""
+    """Replay rule 14: "not read today" is not a reason."""
     assert any("only puts it off" in one for one in faults(surfaces={"page": Excluded(reason)}))
 
 

@@ -209,7 +209,7 @@ async def test_an_ipv6_loopback_address_is_reached_by_leave_only(allow: str) -> 
 async def test_a_pause_that_one_page_asked_for_is_kept_by_every_page_of_the_host(
     site: Site, net: HttpNet
 ) -> None:
-    """A 429 storm ends with its first answer (rule 12)."""
+    """A 429 storm ends with its first answer (replay rule 12)."""
     busy = answer(status=429, headers={"Retry-After": "3600"})
     with pytest.raises(FetchFailed) as first:
         await net.get(site.serve("/a", busy), role="page")

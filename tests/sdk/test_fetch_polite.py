@@ -121,7 +121,7 @@ async def test_the_rate_of_a_host_is_kept(site: Site) -> None:
 
 
 async def test_two_sources_at_one_host_stay_within_its_concurrency(site: Site) -> None:
-    """The limit is the host's, not the source's (rule 12)."""
+    """The limit is the host's, not the source's (replay rule 12)."""
     gates = HostGates(Politeness(1000, 2))
     nets = [HttpNet(net_config(site), gates) for _ in range(2)]
     url = site.serve("/a", answer(b"x"))

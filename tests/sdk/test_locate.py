@@ -170,7 +170,7 @@ def test_a_cell_of_a_table_is_found_by_row_and_column(cell: str, expected: str |
 
 
 def test_a_row_that_cannot_be_read_keeps_its_number() -> None:
-    """Rule 13: one broken row of a table hides none of those behind it."""
+    """Replay rule 13: one broken row of a table hides none of those behind it."""
     table = "id,price\n1,a stray\rreturn\n2,9.00\n"
     assert found(Selector(CELL, "2,2"), table, "text/csv") is None
     assert found(Selector(CELL, "3,2"), table, "text/csv") == "9.00"

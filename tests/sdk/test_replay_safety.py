@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -56,7 +57,7 @@ def fixed_point(spool: Spool) -> tuple[list[tuple[str, str]], dict[str, object]]
 async def test_rule_2_any_sequence_of_failures_ends_at_the_fixed_point_of_one_clean_run(
     shop: Shop, job: SourceJob, spool: Spool, tmp_path: Path, seed: int
 ) -> None:
-    """Whatever fails, as often as it likes, and in whatever order."""
+    """Replay rule 2: whatever fails, as often as it likes, and in whatever order."""
     shop(a=page("A"), gone=answer(status=404), b=page("B"), about=answer(b"no title"), c=page("C"))
     choice = random.Random(seed)
     for _ in range(5):
@@ -76,10 +77,32 @@ async def test_rule_2_any_sequence_of_failures_ends_at_the_fixed_point_of_one_cl
     assert fixed_point(spool) == expected
 
 
+async def test_rule_3_every_item_has_an_outcome_that_says_whether_it_is_terminal(
+    shop: Shop, job: SourceJob, spool: Spool
+) -> None:
+    """Replay rule 3: applied, unchanged, gone, rejected with its reason; or put off with a time, or set aside."""
+    busy, forbidden = answer(status=503), answer(status=403)
+    shop(a=page("A"), gone=answer(status=404), about=answer(b"none"), no=forbidden, busy=busy)
+    await run(job, spool)
+    report = await run(job, spool)
+    verdicts = {one: item(spool, one).verdict for one in ("a", "gone", "about", "no", "busy")}
+    assert {one: verdict.outcome for one, verdict in verdicts.items()} == {
+        "a": Outcome.UNCHANGED,
+        "gone": Outcome.ABSENT,
+        "about": Outcome.REJECTED,
+        "no": Outcome.REJECTED,
+        "busy": Outcome.RETRY_AT,
+    }
+    # what is passed for good says why, and what is not says when
+    assert all(verdicts[one].code for one in ("gone", "about", "no", "busy"))
+    assert [one for one, verdict in verdicts.items() if verdict.retry_at] == ["busy"]
+    assert report.failure is None
+
+
 async def test_rules_4_and_6_a_failed_checkpoint_keeps_its_items_and_their_replay_adds_nothing(
     site: Site, shop: Shop, job: SourceJob, spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Bytes are outside of any transaction, so the old checkpoint is held, and what it replays is settled."""
+    """Replay rules 4 and 6: bytes are outside of any transaction, so the old checkpoint is held, its replay settled."""
     shop(a=page("A"), b=page("B"))
     advance = spool.checkpoints.advance
 
@@ -101,7 +124,7 @@ async def test_rules_4_and_6_a_failed_checkpoint_keeps_its_items_and_their_repla
 async def test_rule_5_a_verdict_whose_capture_cannot_be_kept_is_rolled_back(
     shop: Shop, job: SourceJob, spool: Spool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Item and capture are one transaction."""
+    """Replay rule 5: item and capture are one transaction."""
     shop(a=page("A"))
     broken = {**ledger._SQL, "keep_capture": "INSERT INTO nowhere VALUES (:body)"}
     monkeypatch.setattr(ledger, "_SQL", broken)
@@ -115,7 +138,7 @@ async def test_rule_5_a_verdict_whose_capture_cannot_be_kept_is_rolled_back(
 async def test_rule_8_stale_work_after_a_newer_verdict_overwrites_nothing(
     site: Site, shop: Shop, spool: Spool
 ) -> None:
-    """A fetch that was slow while another worker settled the item leaves that one's verdict."""
+    """Replay rule 8: a fetch that was slow while another worker settled the item leaves that one's verdict."""
 
     class Overtaken(ListAdapter):
         """Another worker settles the item while this one fetches."""
@@ -136,7 +159,7 @@ async def test_rule_8_stale_work_after_a_newer_verdict_overwrites_nothing(
 async def test_rule_12_two_runs_at_one_host_stay_within_its_limit_and_one_winner_stands(
     site: Site, shop: Shop, spool: Spool
 ) -> None:
-    """Two sources over the same host share its places, however many targets each has in flight."""
+    """Replay rule 12: two sources over the same host share its places, however many targets each has in flight."""
     shop(**{f"p{n}": page(f"{n}") for n in range(8)})
     first = jobs.list_job(site, batch=8)
     second = replace(first, source=replace(first.source, source_id="src_other"))
@@ -160,7 +183,7 @@ async def test_rule_12_two_runs_at_one_host_stay_within_its_limit_and_one_winner
 async def test_rule_12_a_storm_of_429_is_asked_once_and_poisons_nothing(
     site: Site, shop: Shop, job: SourceJob, spool: Spool
 ) -> None:
-    """Items of a host that asks for a pause are put off for that pause, and spend none of their budget."""
+    """Replay rule 12: items of a host that asks for a pause are put off, and spend none of their budget."""
     busy = answer(status=429, headers={"Retry-After": "7200"})
     shop(**{f"p{n:02}": busy for n in range(20)})
     limits = replace(QUICK, concurrency=1)
@@ -178,7 +201,7 @@ async def test_rule_12_a_storm_of_429_is_asked_once_and_poisons_nothing(
 async def test_rule_13_rules_that_cannot_be_read_poison_no_item(
     site: Site, shop: Shop, job: SourceJob, spool: Spool
 ) -> None:
-    """The outage of a host is not the fault of its pages, however often it is met."""
+    """Replay rule 13: the outage of a host is not the fault of its pages, however often it is met."""
     shop(a=page("A"))
     plain = site.pages["/robots.txt"]
     now = datetime.now(UTC)
@@ -200,13 +223,42 @@ async def test_rule_13_rules_that_cannot_be_read_poison_no_item(
 async def test_rule_8_the_same_bytes_in_another_charset_are_another_capture(
     site: Site, shop: Shop, job: SourceJob, spool: Spool
 ) -> None:
-    """What they say is another text."""
+    """Replay rule 8: what they say is another text."""
     body = b"<title>caf\xc3\xa9</title>"
     shop(a=answer(body, content_type="text/html; charset=windows-1252"))
     await run(job, spool)
     site.serve("/p/a", answer(body, content_type="text/html; charset=utf-8"))
     assert (await run(job, spool)).outcomes == {Outcome.STORED: 1}
     assert kept(spool) == ["a", "a"]
+
+
+async def test_rule_9_what_is_to_be_done_is_on_the_disk_and_in_nobodys_memory(
+    site: Site, shop: Shop, job: SourceJob, spool: Spool
+) -> None:
+    """Replay rule 9: a process that knows nothing but the folder takes up what another left, in the same run."""
+    shop(a=page("A"), b=answer(status=503), c=page("C"), d=page("D"))
+    faults.arm("collect.after_checkpoint=raise@1")
+    with pytest.raises(ExceptionGroup):
+        await run(job, spool)
+    faults.disarm()
+    spool.close()
+    site.serve("/p/b", page("B"))
+    other = Spool(spool.folder)
+    report = await run_at(job, other, datetime.now(UTC) + timedelta(days=1))
+    assert (report.generation, sorted(kept(other))) == (1, ["a", "b", "c", "d"])
+    assert site.asked["/p/a"] == 1
+    other.close()
+
+
+def test_rule_11_the_spool_owns_its_tables_and_nobody_else_writes_them() -> None:
+    """Replay rule 11: statements are the spool's own files; the SDK reaches no other database."""
+    sdk = Path(ledger.__file__).parents[1]
+    sources = {path.relative_to(sdk): path.read_text("utf-8") for path in sdk.rglob("*.py")}
+    statement = re.compile(r"\b(INSERT INTO|UPDATE \w+ SET|DELETE FROM|CREATE TABLE)\b")
+    writers = {path.parts[0] for path, text in sources.items() if statement.search(text)}
+    assert writers <= {"spool"}
+    owned = {path.parent.name for path in sdk.rglob("*.sql")}
+    assert owned == {"spool"}
 
 
 async def test_a_run_that_waits_for_its_turn_can_be_stopped(

@@ -58,7 +58,7 @@ def test_a_verdict_and_its_capture_are_kept_together(spool: Spool) -> None:
 
 
 def test_late_work_does_not_overwrite_newer_work(spool: Spool) -> None:
-    """A verdict holds only for the version that it was formed on (rule 8)."""
+    """A verdict holds only for the version that it was formed on (replay rule 8)."""
     spool.ledger.settle(NEVER_SETTLED, item(), capture())
     spool.ledger.settle(1, item(Outcome.ABSENT, 2), capture(NOW + timedelta(seconds=1)))
     assert not spool.ledger.settle(1, item(Outcome.STORED, 1), capture(NOW + timedelta(hours=1)))
@@ -106,7 +106,7 @@ def test_due_items_are_those_whose_time_has_come(spool: Spool) -> None:
 
 
 def test_each_failure_puts_an_item_off_for_longer_until_its_budget_is_spent() -> None:
-    """Then it is set aside, and no earlier (rule 13)."""
+    """Then it is set aside, and no earlier (replay rule 13)."""
     failed, earlier, waits = Verdict(Outcome.RETRY_AT, "UPSTREAM_503"), None, []
     for _ in range(3):
         earlier = after_failure(failed, earlier, 4, None, NOW)
@@ -126,7 +126,7 @@ def test_an_item_is_put_off_for_at_least_what_the_source_asked() -> None:
 
 
 def test_retry_gives_what_was_set_aside_and_refused_another_chance(spool: Spool) -> None:
-    """The repair command of rule 13."""
+    """The repair command of replay rule 13."""
     spool.ledger.settle(NEVER_SETTLED, item(Outcome.POISON, attempts=5))
     other = replace(item(), key=replace(KEY, native_id="two"))
     spool.ledger.settle(NEVER_SETTLED, other, capture())
@@ -155,7 +155,7 @@ def test_errors_are_kept_as_one_printable_line() -> None:
 
 
 def test_a_checkpoint_advances_from_what_was_loaded_only(spool: Spool) -> None:
-    """A stale run gets the persisted winner (rule 7)."""
+    """A stale run gets the persisted winner (replay rule 7)."""
     start = spool.checkpoints.load(CHECKPOINT)
     assert (start.revision, start.state) == (0, {})
     first = spool.checkpoints.advance(start, {"done": 1}, NOW)
@@ -191,7 +191,7 @@ def _settle_many(folder: Path, number: int) -> int:
 
 
 def test_many_processes_settle_each_item_once(tmp_path: Path) -> None:
-    """Duplicates at once have one durable effect (rule 2)."""
+    """Duplicates at once have one durable effect (replay rule 2)."""
     Spool(tmp_path).close()
     with ProcessPoolExecutor(4, multiprocessing.get_context("spawn")) as pool:
         won = list(pool.map(_settle_many, [tmp_path] * 4, range(4)))

@@ -163,7 +163,7 @@ def test_objects_that_refer_to_each_other_come_to_an_end() -> None:
 
 
 def test_every_name_is_taken_excluded_or_unknown() -> None:
-    """Rule 14: what no declaration covers is left over and named; a value that says nothing makes no claim."""
+    """Replay rule 14: what no declaration covers is left over and named; a value that says nothing makes no claim."""
     text = (
         '{"sku": "A1", "offers": {"price": 12.90, "seller": {"name": "Lumen"}},'
         ' "review": {"text": "good"}, "colour": "red", "gone": null}'

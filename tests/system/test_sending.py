@@ -168,7 +168,7 @@ PUSH = (
 async def test_a_push_that_is_killed_and_repeated_has_one_effect(
     filled: Spool, resolver: Running, superuser: Rows, point: str
 ) -> None:
-    """Crash after a remote effect and before its note, then replay (rule 6)."""
+    """Crash after a remote effect and before its note, then replay (replay rule 6)."""
     there = await address(resolver)
     arguments = (str(filled.folder), there.address, there.token())
     status, _, err = await program(PUSH, *arguments, faults=point)
@@ -213,7 +213,7 @@ async def test_a_resolver_killed_in_the_middle_costs_a_second_push_and_nothing_e
 async def test_two_pushes_at_once_over_one_spool_have_one_effect(
     filled: Spool, resolver: Running, superuser: Rows
 ) -> None:
-    """Both end well, and each capture has one receipt (rule 2)."""
+    """Both end well, and each capture has one receipt (replay rule 2)."""
     there, second = await address(resolver), Spool(filled.folder)
     await asyncio.gather(*(push(one, there, unwatched) for one in (filled, second)))
     second.close()
@@ -224,7 +224,7 @@ async def test_two_pushes_at_once_over_one_spool_have_one_effect(
 async def test_a_gap_between_keeping_and_sending_is_found_by_the_next_push_in_pages(
     filled: Spool, resolver: Running, superuser: Rows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bounded repair scan of rules 9 and 10: what was kept and never announced is sent."""
+    """The bounded repair scan of replay rules 9 and 10: what was kept and never announced is sent."""
     limits: list[int] = []
     kept = filled.ledger.kept
 
