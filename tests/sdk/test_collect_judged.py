@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from decimal import Decimal
 
-from prw_sdk.adapter import Bound, Fetched, Measure, Net, Target
+from prw_sdk.adapter import Batch, Bound, Checkpoint, Fetched, Measure, Net, Source, Target
 from prw_sdk.collect import SourceJob, collect
 from prw_sdk.report import Event, EventKind
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import Outcome
+from prw_sdk.spool.model import CheckpointKey, Outcome
 from tests.sdk import jobs
 from tests.sdk.catalogue_adapter import ListAdapter
 from tests.sdk.jobs import QUICK, page
@@ -73,6 +73,76 @@ async def test_an_observer_that_raises_ends_nothing(
     shop(a=page("A"))
     (report,) = await collect([job], spool, QUICK, watch=fail)
     assert (report.kept, report.failure) == (1, None)
+
+
+class Growing(ListAdapter):
+    """A list that only grows: what its checkpoint has passed is not looked at again."""
+
+    lists_everything = False
+
+    async def plan(
+        self, source: Source, checkpoint: Checkpoint | None, net: Net
+    ) -> AsyncIterator[Batch]:
+        """The lines that are new."""
+        done = 0 if checkpoint is None else int(str(checkpoint.state["done"]))
+        async for batch in super().plan(source, None, net):
+            assert batch.then is not None
+            if int(str(batch.then.state["done"])) > done:
+                yield batch
+
+
+class Whole(Growing):
+    """The same, said to name everything that there is each time."""
+
+    lists_everything = True
+
+
+def reached(spool: Spool) -> object:
+    """How far the plan has come."""
+    key = CheckpointKey("ten_synth_a", "src_list", "list")
+    return spool.checkpoints.load(key).state.get("done")
+
+
+async def test_no_checkpoint_passes_what_a_bad_run_held(
+    site: Site, shop: Shop, spool: Spool
+) -> None:
+    """Replay rule 4: it moves as its captures are let go, so that the next run asks for them again."""
+    bounds = (Bound(Measure.RECORDS, minimum=Decimal(2)),)
+    job = replace(jobs.list_job(site, Growing(), batch=1), bounds=bounds)
+    shop(a=page("A"), b=answer(b"no title"))
+    bad = await run(job, spool)
+    assert (bad.held, sendable(spool), reached(spool)) == (2, [], None)
+    site.serve("/p/b", page("B"))
+    seen: list[Event] = []
+    (good,) = await collect([job], spool, QUICK, watch=seen.append)
+    assert (good.failure, sendable(spool), reached(spool)) == (None, ["a", "b"], 2)
+    assert [one.kind for one in seen].count(EventKind.CHECKPOINT) == 1
+
+
+async def test_a_run_that_finds_nothing_new_after_its_checkpoint_is_one(
+    site: Site, shop: Shop, spool: Spool
+) -> None:
+    """Where an earlier run has found something, and the adapter does not list everything each time."""
+    job = jobs.list_job(site, Growing(), batch=1)
+    shop(a=page("A"))
+    assert (await run(job, spool)).failure is None
+    nothing_new = await run(job, spool)
+    assert (nothing_new.planned, nothing_new.failure) == (0, None)
+    whole = await run(jobs.list_job(site, Whole(), batch=1), spool)
+    assert whole.failure is not None
+    assert whole.failure.code == "FOUND_NOTHING"
+
+
+async def test_a_checkpoint_alone_is_no_reason_to_find_nothing(
+    site: Site, shop: Shop, spool: Spool
+) -> None:
+    """Nothing was ever read there."""
+    job = jobs.list_job(site, Growing(), batch=1)
+    shop(a=answer(b"no title"))
+    for _ in range(2):
+        report = await run(job, spool)
+        assert report.failure is not None
+        assert report.failure.code == "FOUND_NOTHING"
 
 
 class WithStock(ListAdapter):

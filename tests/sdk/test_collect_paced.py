@@ -358,3 +358,19 @@ def test_a_run_whose_token_is_gone_while_it_sends_keeps_what_it_fetched(
     double.registered = []
     assert invoke("run", "-c", sending, "--json").exit_code == 0
     assert len(double.captures) == 1
+
+
+def test_a_collector_that_keeps_nothing_passes_nothing_that_a_bad_run_held(
+    site: Site, shop: Shop, sending: Path, double: Intake
+) -> None:
+    """The resolver's checkpoint stays where it was, and the next run sends both."""
+    bounds = 'bounds = [{ measure = "records", minimum = 2 }]\ncurrency = "EUR"'
+    sending.write_text(sending.read_text("utf-8").replace('currency = "EUR"', bounds), "utf-8")
+    shop(a=page("A"), b=answer(b"no title"))
+    run = ("run", "-c", sending, "--ephemeral", "--json")
+    assert invoke(*run).exit_code == 1
+    assert (len(double.captures), double.checkpoints) == (0, {})
+    site.serve("/p/b", page("B"))
+    assert invoke(*run).exit_code == 0
+    assert len(double.captures) == 2
+    assert double.checkpoints["src_list", "list", ""].state == '{"done":2}'

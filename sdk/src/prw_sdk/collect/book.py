@@ -76,6 +76,11 @@ def may_be_empty(bounds: tuple[Bound, ...]) -> bool:
     return any(bound.measure is Measure.RECORDS and bound.minimum == 0 for bound in bounds)
 
 
+def has_records(before: RunProfile | None) -> bool:
+    """Whether the last good run has read any record."""
+    return before is not None and Profile.from_json(before.body).records > 0
+
+
 def _next_profile(earlier: Profile, now: Profile) -> Profile | None:
     if not now.captures:
         return None

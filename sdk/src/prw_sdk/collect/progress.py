@@ -28,24 +28,45 @@ _MOST_DEFERRED = 10_001
 
 
 class Progress:
-    """The checkpoints of one run, by partition."""
+    """The checkpoints of one run, by partition.
 
-    def __init__(self, means: Means, run: Run, adapter: str) -> None:
+    Where captures are held until the run is judged (`holds`), so is every move of a checkpoint: it is persisted by
+    `confirm` once they are let go, and lost with the run otherwise, so that nothing held is passed (replay rule 4).
+    """
+
+    def __init__(self, means: Means, run: Run, adapter: str, *, holds: bool = False) -> None:
         self._means = means
         self._run = run
         self._adapter = adapter
+        self._holds = holds
         self._saved: dict[str, SavedCheckpoint] = {}
+        self._moves: dict[str, Mapping[str, object]] = {}
+        self.continues = False
+        """Whether the plan began at a checkpoint."""
 
     async def start(self) -> Checkpoint | None:
         """Where the plan begins; what an earlier checkpoint passed undone is taken into the ledger first."""
         saved = await self._load("")
+        self.continues = saved.revision > 0
         return Checkpoint(saved.state) if saved.revision else None
 
     async def advance(self, reached: Checkpoint) -> bool:
-        """Persist how far the plan has come; False where that is known. Raises `PrwError` CHECKPOINT_CONFLICT."""
+        """Persist how far the plan has come; False where that is known, or held.
+
+        Raises `PrwError` CHECKPOINT_CONFLICT.
+        """
         with foreign("a checkpoint of the plan"):
             canonical_json(reached.state)
+        if self._holds:
+            self._moves[reached.partition] = reached.state
+            return False
         return await self._advance(reached.partition, reached.state)
+
+    async def confirm(self) -> bool:
+        """Persist the moves that were held; False where there is none. Raises `PrwError` CHECKPOINT_CONFLICT."""
+        moved = [await self._advance(*move) for move in self._moves.items()]
+        self._moves.clear()
+        return any(moved)
 
     async def finish(self) -> None:
         """Persist what became of items that an earlier run had put off, also where the plan came no further."""

@@ -14,7 +14,7 @@ from prw.errors import PrwError
 from prw_base.faults import fault
 from prw_sdk.adapter import Batch, Target
 from prw_sdk.collect.attempt import ADAPTER_ERROR, Maker
-from prw_sdk.collect.book import Judgement, judge, may_be_empty
+from prw_sdk.collect.book import Judgement, has_records, judge, may_be_empty
 from prw_sdk.collect.checkpoints import CheckpointStore
 from prw_sdk.collect.job import Means, RunLimits, SourceJob
 from prw_sdk.collect.progress import Progress
@@ -134,18 +134,33 @@ class SourceRun:
 
     async def _through(self, run: Run, net: HttpNet) -> SourceReport:
         settler = Settler(self.job, self._means, self._limits, run, self._telling)
-        failure = await self._walk(run, settler, net)
+        held = self.job.holds_back
+        progress = Progress(self._means, run, self.job.adapter.name, holds=held)
+        failure = await self._walk(run, settler, progress, net)
         report = replace(self._telling.report(run, net.answers), failure=failure)
         if self._stop.is_set():
             records = settler.book.profile().records
             return replace(report, records=records, stopped=True)
-        return self._judge(run, settler, report)
+        judged = self._judge(run, settler, progress, report)
+        if any(breach.is_failure for breach in judged.breaches):
+            return judged
+        return await self._confirmed(progress, judged)
 
-    async def _walk(self, run: Run, settler: Settler, net: HttpNet) -> Failure | None:
+    async def _confirmed(self, progress: Progress, report: SourceReport) -> SourceReport:
+        """Move checkpoints whose captures were held until now. Where that fails the next run finds them unchanged."""
+        try:
+            if await progress.confirm():
+                self._telling.say(EventKind.CHECKPOINT)
+        except PrwError as refused:
+            return replace(report, failure=self._telling.fail(refused.code.value, refused.message))
+        return report
+
+    async def _walk(
+        self, run: Run, settler: Settler, progress: Progress, net: HttpNet
+    ) -> Failure | None:
         """Everything between the start and the end of a run; why it ended early, if it did."""
         try:
             Maker(self.job.source, self.job.adapter).config()
-            progress = Progress(self._means, run, self.job.adapter.name)
             start = await progress.start()
             await self._take_up_due(run, settler, net)
             with foreign("plan"):
@@ -201,13 +216,16 @@ class SourceRun:
         )
         await Walk(steps, 2 * self._limits.concurrency, self._stop.is_set).over(batches)
 
-    def _judge(self, run: Run, settler: Settler, report: SourceReport) -> SourceReport:
+    def _judge(
+        self, run: Run, settler: Settler, progress: Progress, report: SourceReport
+    ) -> SourceReport:
         """Hold the run against what it must come to, and end it."""
         ledger, adapter = self._means.spool.ledger, self.job.adapter
         before = ledger.profile(run.tenant, run.source_id, adapter.name)
         found = judge(adapter, self.job.all_bounds, before, settler.book.profile())
         self._telling.judgement(found)
-        failure = report.failure or self._shortfall(found)
+        is_known = self._means.checkpoints.keeps_deferred or has_records(before)
+        failure = report.failure or self._shortfall(found, progress.continues and is_known)
         keep = found.keep if failure is None else None
         profile = None
         if keep is not None:
@@ -230,13 +248,17 @@ class SourceRun:
             breaches=found.breaches,
         )
 
-    def _shortfall(self, found: Judgement) -> Failure | None:
-        """Why a run that went to its end is a failure all the same."""
+    def _shortfall(self, found: Judgement, continues: bool) -> Failure | None:
+        """Why a run that went to its end is a failure all the same.
+
+        One that `continues` what an earlier one has found may find nothing new, unless its adapter lists everything.
+        """
         if found.failures:
             said = "; ".join(str(breach) for breach in found.failures)
             return self._telling.fail(ASSERTION_BREACHED, f"{said}: nothing of this run is sent")
         allowed = self.job.may_be_empty or may_be_empty(self.job.all_bounds)
-        if allowed or found.profile.records or self._telling.waits:
+        nothing_new = not self._telling.planned and not self.job.adapter.lists_everything
+        if allowed or (continues and nothing_new) or found.profile.records or self._telling.waits:
             return None
         what = "no record was read" if self._telling.planned else "nothing was planned"
         return self._telling.fail(
