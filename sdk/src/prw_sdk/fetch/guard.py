@@ -25,14 +25,33 @@ _CLOSED = tuple(
     ipaddress.ip_network(text)
     for text in (
         "0.0.0.0/8",
+        "10.0.0.0/8",
         "100.64.0.0/10",  # carrier-grade NAT, and a cloud's metadata service
+        "127.0.0.0/8",
         "168.63.129.16/32",  # a cloud's metadata service on a public address
+        "169.254.0.0/16",
+        "172.16.0.0/12",
         "192.0.0.0/24",
+        "192.0.2.0/24",
         "192.88.99.0/24",
+        "192.168.0.0/16",
         "198.18.0.0/15",
-        "fec0::/10",
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+        "2001::/23",  # protocol assignments: Teredo, anycast, ORCHID, benchmarking
+        "2001:db8::/32",
+        "3fff::/20",
     )
 )
+"""What the IANA special-purpose address registries (RFC 6890) do not call globally reachable.
+
+Kept here, since the standard library's own list differs from one Python to the next.
+"""
+_OPEN_WITHIN = tuple(ipaddress.ip_network(text) for text in ("2001:3::/32", "2001:4:112::/48"))
+_UNICAST = ipaddress.ip_network("2000::/3")
+"""All that is allocated of IPv6 (RFC 3587); whatever is outside is public only for an IPv4 address inside it."""
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -80,9 +99,10 @@ def is_public(address: IPAddress) -> bool:
     inner = _embedded(address)
     if inner is not None:
         return is_public(inner)
-    if any(address.version == net.version and address in net for net in _CLOSED):
-        return False
-    return address.is_global and not (address.is_multicast or address.is_reserved)
+    if any(address in net for net in _OPEN_WITHIN):
+        return True
+    known = address.version == 4 or address in _UNICAST
+    return known and not any(address in net for net in _CLOSED)
 
 
 def _embedded(address: IPAddress) -> ipaddress.IPv4Address | None:
@@ -90,8 +110,6 @@ def _embedded(address: IPAddress) -> ipaddress.IPv4Address | None:
         return None
     if address in _NAT64:
         return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
-    if address.teredo is not None:
-        return address.teredo[1]
     return address.ipv4_mapped or address.sixtofour
 
 
