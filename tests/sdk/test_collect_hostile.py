@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import resource
-from collections.abc import AsyncIterator, Callable, Iterator
+import threading
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -12,12 +14,14 @@ from pathlib import Path
 import pytest
 
 from prw_sdk.adapter import Batch, Checkpoint, Net, Source, Target
-from prw_sdk.collect import SourceJob
+from prw_sdk.collect import SourceJob, collect
+from prw_sdk.evidence import Capture, Record
+from prw_sdk.report import Event, EventKind
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import Outcome, presentable
 from prw_sdk.spool.sqlite import SpoolUnusable
 from tests.sdk.catalogue_adapter import ListAdapter
-from tests.sdk.jobs import page
+from tests.sdk.jobs import QUICK, page
 from tests.sdk.misbehaving import Site, answer
 from tests.sdk.running import item, kept, run
 
@@ -109,3 +113,38 @@ def block_every_folder(folder: Path) -> None:
     """Put a file where each folder of blobs should be."""
     for number in range(256):
         (folder / f"{number:02x}").touch()
+
+
+class Slow(ListAdapter):
+    """Its reader waits until it is let go."""
+
+    def __init__(self, go: threading.Event) -> None:
+        self._go = go
+
+    def read(self, capture: Capture) -> Iterable[Record]:
+        """In the end."""
+        assert self._go.wait(30)
+        return super().read(capture)
+
+
+async def test_a_reader_that_is_slow_holds_up_its_own_source_alone(
+    site: Site, shop: Shop, job: SourceJob, spool: Spool
+) -> None:
+    """The other sources of the run are read, kept and ended meanwhile."""
+    go = threading.Event()
+    shop(a=page("A"), b=page("B"))
+    slow = [
+        replace(job, source=replace(job.source, source_id=f"src_slow{n}"), adapter=Slow(go))
+        for n in range(9)
+    ]
+    ended: list[str] = []
+
+    def watch(event: Event) -> None:
+        if event.kind is EventKind.ENDED:
+            ended.append(event.source_id)
+            # nobody else can have ended: the slow ones wait for this
+            go.set()
+
+    reports = await asyncio.wait_for(collect([*slow, job], spool, QUICK, watch=watch), 20)
+    assert ended[0] == "src_list"
+    assert [report.kept for report in reports] == [2] * 10

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,6 +19,8 @@ from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import RunTally, Settling
 
 _MOST = 32
+_READERS = 64
+"""Sources of one run that are read at the same time; more wait for each other."""
 
 
 class Book(Protocol):
@@ -62,35 +65,47 @@ _Ready = tuple[Work, Judged, asyncio.Future[Kept]]
 
 
 class Keeper:
-    """Keeps captures for all sources of a run. While one group is flushed, the next one is judged."""
+    """Keeps captures for all sources of a run. While one group is flushed, the next one is judged.
+
+    Each book's works are judged in a thread of their own, so that a slow reader holds up its own source alone.
+    """
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
-        self._waiting: list[_Waiting] = []
+        self._threads = ThreadPoolExecutor(_READERS, "judge")
+        self._waiting: dict[int, list[_Waiting]] = {}
         self._ready: list[_Ready] = []
-        self._judging: asyncio.Task[None] | None = None
+        self._judging: dict[int, asyncio.Task[None]] = {}
         self._keeping: asyncio.Task[None] | None = None
 
     async def keep(self, work: Work) -> Kept:
         """Judge and keep; returns once it is durable. Raises `SpoolUnusable`, and whatever `judge` raises."""
-        future = asyncio.get_running_loop().create_future()
-        self._waiting.append((work, future))
-        if self._judging is None or self._judging.done():
-            self._judging = asyncio.create_task(self._judge_all())
+        future, book = asyncio.get_running_loop().create_future(), id(work.book)
+        self._waiting.setdefault(book, []).append((work, future))
+        if book not in self._judging or self._judging[book].done():
+            self._judging[book] = asyncio.create_task(self._judge_all(book))
         kept: Kept = await future
         return kept
 
     async def idle(self) -> None:
         """Wait until nothing is being kept; what still waits is kept first."""
-        if self._judging is not None:
-            await self._judging
+        for judging in list(self._judging.values()):
+            await judging
         if self._keeping is not None:
             await self._keeping
 
-    async def _judge_all(self) -> None:
-        while self._waiting:
-            group, self._waiting = self._waiting[:_MOST], self._waiting[_MOST:]
-            judged = await asyncio.to_thread(_judged_all, [work for work, _ in group])
+    def close(self) -> None:
+        """End the threads; to be called when it is idle."""
+        self._threads.shutdown(wait=False)
+
+    async def _judge_all(self, book: int) -> None:
+        loop = asyncio.get_running_loop()
+        while waiting := self._waiting.pop(book, None):
+            group, rest = waiting[:_MOST], waiting[_MOST:]
+            if rest:
+                self._waiting[book] = rest
+            works = [work for work, _ in group]
+            judged = await loop.run_in_executor(self._threads, _judged_all, works)
             for (work, future), one in zip(group, judged, strict=True):
                 if isinstance(one, Judged):
                     self._ready.append((work, one, future))

@@ -70,6 +70,7 @@ async def collect(
         raise _first(unusable) from several
     finally:
         await means.keeper.idle()
+        means.keeper.close()
         gates.close()
     return tuple(task.result() for task in tasks)
 
