@@ -8,7 +8,8 @@ Selectors, by type:
 - ``css``, ``xpath``: the first match; its `attribute`, else its whole text (for an XPath that ends in an attribute or
   in ``text()``, that string).
 - ``json_pointer`` (RFC 6901): strings unescaped; numbers, ``true`` and ``false`` as their literal text; objects, arrays
-  and ``null`` are no value. Comments, raw control characters and what follows the value do no harm.
+  and ``null`` are no value. Comments, raw control characters, odd blanks, quotes written as HTML entities and what
+  follows the value do no harm.
 - ``text_quote``: the quote itself, where the text holds it (white space folded).
 - ``csv_cell``: ``row,column``; the header is row 1; the column is a number from 1, or a header's name.
 

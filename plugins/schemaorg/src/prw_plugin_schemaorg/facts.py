@@ -163,6 +163,11 @@ def _price(of: Graph, node: Node, reading: Reading) -> tuple[Facts, bool]:
     return NO_FACTS, bool(low or high or count)
 
 
+def states_bounds(of: Graph, node: Node, reading: Reading) -> bool:
+    """Whether the lowest price of an offer is a bound of several, and not what is asked for the piece."""
+    return bool(of.children(node, "offers")) or _price(of, node, reading)[1]
+
+
 def _specified(of: Graph, node: Node, reading: Reading) -> Facts:
     """The price and currency of the first price specification that is asked for the piece."""
     for one in of.children(node, "priceSpecification"):

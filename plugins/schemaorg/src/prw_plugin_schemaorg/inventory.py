@@ -149,9 +149,10 @@ _LEFT_OUT: Mapping[tuple[str, ...], str] = {
         "offers.acceptedPaymentMethod*",
         "offers.areaServed*",
     ): ("how the merchant sells, not what"),
-    ("offers.highPrice", "offers.offerCount", "offers.inventoryLevel*", "offers.eligible*"): (
-        "the bounds of several offers; a record is one offer"
-    ),
+    (
+        *("offers.range.lowPrice", "offers.highPrice", "offers.offerCount"),
+        *("offers.inventoryLevel*", "offers.eligible*"),
+    ): "the bounds of several offers; a record is one offer",
     (
         "offers.priceValidUntil",
         "offers.validFrom",

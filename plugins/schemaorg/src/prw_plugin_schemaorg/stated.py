@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from prw_plugin_schemaorg.facts import label, property_value
+from prw_plugin_schemaorg.facts import label, property_value, states_bounds
 from prw_plugin_schemaorg.nodes import Graph, Leaf, Node
 from prw_plugin_schemaorg.page import Page
 from prw_plugin_schemaorg.selection import OFFER_TYPES, PRODUCT_TYPES
-from prw_plugin_schemaorg.settings import PROPERTY_PATHS
+from prw_plugin_schemaorg.settings import PROPERTY_PATHS, Reading
 from prw_sdk.adapter import Kind, Stated
 
 _SAME_AGAIN = {
@@ -24,9 +24,11 @@ def stated(page: Page) -> list[Stated]:
     """All labelled names, each with each kind of its values once, in order.
 
     A product's names are its paths (``offers.price``), whether it stands alone, in a group or as a page's main
-    entity; anything else is named by its type (``BreadcrumbList.itemListElement``); OpenGraph by its own names.
+    entity; anything else is named by its type (``BreadcrumbList.itemListElement``); OpenGraph by its own names. A value
+    that is no claim where it stands has a name of its own there: ``offers.range.lowPrice`` for one.
     """
-    names = {one for graph in (page.jsonld, page.microdata) for one in _of_graph(graph)}
+    graphs = (page.jsonld, page.microdata)
+    names = {one for graph in graphs for one in _of_graph(graph, page.reading)}
     names.update(Stated(name, Kind.TEXT) for name, _ in page.opengraph.members)
     names.update(Stated(name, kind) for name, kind in page.opengraph.silent)
     if page.canonical is not None:
@@ -34,9 +36,9 @@ def stated(page: Page) -> list[Stated]:
     return sorted(names, key=lambda one: (one.name, one.kind))
 
 
-def _of_graph(graph: Graph) -> Iterator[Stated]:
+def _of_graph(graph: Graph, reading: Reading) -> Iterator[Stated]:
     """Products first: what they refer to is named as theirs, and only the rest by its own type."""
-    walk = _Walk(graph)
+    walk = _Walk(graph, reading)
     for root in sorted(graph.roots, key=_is_beside):
         if id(root) not in walk.seen:
             yield from walk.within(root, _name(root))
@@ -55,15 +57,19 @@ def _name(root: Node) -> str:
 class _Walk:
     """Names everything that is under a node; each node once, since nodes may refer to each other in circles."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, reading: Reading) -> None:
         self._graph = graph
+        self._reading = reading
         self.seen: set[int] = set()
 
     def within(self, node: Node, path: str) -> Iterator[Stated]:
         """The names of a node's members and of theirs."""
         self.seen.add(id(node))
+        is_range = path == "offers" and states_bounds(self._graph, node, self._reading)
         for name, value in node.members:
             here = _path(path, name, self._graph.real(value))
+            if is_range and name == "lowPrice":
+                here = "offers.range.lowPrice"
             yield from self._of_value(self._graph.real(value), here)
         for name, kind in node.silent:
             yield Stated(_joined(path, name), kind)
