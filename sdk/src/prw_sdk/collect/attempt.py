@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import urldefrag
@@ -13,6 +13,7 @@ from prw_sdk.adapter import Adapter, Fetched, Net, Source, Target
 from prw_sdk.collect.reading import AdapterFailed, Reading, foreign, read
 from prw_sdk.evidence import AdapterVersion, Capture, Egress, Part, Presence, Region
 from prw_sdk.fetch.outcome import FetchFailed, Recovery
+from prw_sdk.fetch.redact import Redactor
 from prw_sdk.spool import codec, readings
 from prw_sdk.spool.model import (
     NewCapture,
@@ -49,12 +50,13 @@ Judge = Callable[[], Settlement]
 
 @dataclass(frozen=True, slots=True)
 class Maker:
-    """What every capture of one source's run has in common."""
+    """What every capture of one source's run has in common; `redact` knows what no error of an adapter may show."""
 
     source: Source
     adapter: Adapter
     region: Region = Region()
     egress: Egress = Egress()
+    redact: Redactor = Redactor()
 
     def config(self) -> Mapping[str, object]:
         """What the adapter pins of its settings; raises `AdapterFailed` where it is not plain JSON."""
@@ -108,7 +110,7 @@ class Attempt:
     def _after_no_part(
         self, failed: FetchFailed, target: Target, began: datetime, earlier: Verdict | None
     ) -> Judge:
-        error = f"{failed.url}: {failed.message}"
+        error = self.maker.redact.text(f"{failed.url}: {failed.message}")
         if failed.recovery in (Recovery.RETRY, Recovery.LATER):
             return _already(self._put_off(failed.code, error, failed, earlier))
         # only a real 404 or 410 of the target's own address says that the target is gone
@@ -123,7 +125,7 @@ class Attempt:
         self, code: str, error: str, failed: FetchFailed | None, earlier: Verdict | None
     ) -> Verdict:
         wait = None if failed is None else failed.retry_after
-        verdict = Verdict(Outcome.RETRY_AT, code, sanitised(error))
+        verdict = Verdict(Outcome.RETRY_AT, code, sanitised(self.maker.redact.text(error)))
         asked = failed is None or not failed.outcome.is_of_host
         now = self.clock()
         return after_failure(verdict, earlier, self.budget, wait, now, asked=asked)
@@ -146,6 +148,9 @@ class Attempt:
         capture = self.maker.capture(target, began, parts, Presence.PRESENT)
         print_ = codec.fingerprint(capture)
         reading = read(self.maker.adapter, capture)
+        if reading.error is not None:
+            # an adapter quotes the page in what it raises, and the page may show what it was asked with
+            reading = replace(reading, error=self.maker.redact.text(reading.error))
         known = _is_known(earlier, print_)
         fine = Outcome.UNCHANGED if known else Outcome.STORED
         outcome = Outcome.REJECTED if reading.code else fine

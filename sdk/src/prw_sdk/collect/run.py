@@ -172,7 +172,7 @@ class SourceRun:
         except FetchFailed as failed:
             return self._telling.fail(failed.code, f"{failed.url}: {failed.message}")
         except AdapterFailed as broken:
-            return self._telling.fail(ADAPTER_ERROR, str(broken))
+            return self._telling.fail(ADAPTER_ERROR, self.job.net.redactor().text(str(broken)))
         except PrwError as refused:
             return self._telling.fail(refused.code.value, refused.message)
         return None

@@ -31,7 +31,7 @@ class Settler:
         self._telling = telling
         self._held = job.holds_back
         self._places = asyncio.Semaphore(limits.concurrency)
-        maker = Maker(job.source, job.adapter, job.region, job.egress)
+        maker = Maker(job.source, job.adapter, job.region, job.egress, job.net.redactor())
         self._attempt = Attempt(maker, limits.attempt_budget, means.clock)
         self._recent: dict[str, None] = {}
         self.book = RunBook(run, means.spool)

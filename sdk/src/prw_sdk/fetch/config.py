@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -49,4 +50,15 @@ class NetConfig:
         """Knows every secret of this source."""
         values = (value for headers in self.credentials.values() for value in headers.values())
         words = {word for value in values for word in (value, *value.split())}
+        words |= {part for word in words for part in _basic(word)}
         return Redactor(frozenset(word for word in words if len(word) >= _SHORTEST_SECRET))
+
+
+def _basic(word: str) -> tuple[str, ...]:
+    """User and password of Basic credentials (RFC 7617), together, and the password alone."""
+    try:
+        pair = base64.b64decode(word, validate=True).decode("utf-8")
+    except ValueError:
+        return ()
+    _, colon, password = pair.partition(":")
+    return (pair, password) if colon else ()
