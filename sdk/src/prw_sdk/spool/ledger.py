@@ -14,6 +14,7 @@ from datetime import datetime
 
 from prw_base.canonical import canonical_json
 from prw_sdk.spool.model import (
+    CLOCK_STEP,
     CaptureState,
     Item,
     ItemKey,
@@ -132,9 +133,10 @@ class Ledger:
             return applied
 
     def due(self, tenant: str, source_id: str, now: datetime, limit: int = _PAGE) -> list[Item]:
-        """Items that were put off and whose time has come."""
-        values = {"tenant": tenant, "source_id": source_id, "now": to_text(now), "limit": limit}
-        return [read_item(row) for row in self._all("due_items", values)]
+        """Items that were put off and whose time has come, by a clock that is right now (`model.CLOCK_STEP`)."""
+        values = {"tenant": tenant, "source_id": source_id, "limit": limit}
+        times = {"now": to_text(now), "soon": to_text(now + CLOCK_STEP)}
+        return [read_item(row) for row in self._all("due_items", values | times)]
 
     def deferred(self, tenant: str, source_id: str, limit: int = _PAGE) -> list[Item]:
         """Items of a source that are put off or set aside."""

@@ -52,10 +52,10 @@ INSERT INTO captures (tenant, source_id, native_id, captured_at, generation, bod
 VALUES (:tenant, :source_id, :native_id, :captured_at, :generation, :body, :state);
 
 -- name: last_capture
--- The newest capture of an item.
+-- The newest capture of an item: the one that was kept last, since a clock may have been set back.
 SELECT * FROM captures
 WHERE tenant = :tenant AND source_id = :source_id AND native_id = :native_id
-ORDER BY captured_at DESC LIMIT 1;
+ORDER BY row DESC LIMIT 1;
 
 -- name: release_run
 -- Let what a run found be sent: held captures that are the newest of an item that the run has settled.
@@ -68,7 +68,7 @@ WHERE state = 'held' AND tenant = :tenant AND source_id = :source_id
   AND NOT EXISTS (
     SELECT 1 FROM captures AS newer
     WHERE newer.tenant = captures.tenant AND newer.source_id = captures.source_id
-      AND newer.native_id = captures.native_id AND newer.captured_at > captures.captured_at);
+      AND newer.native_id = captures.native_id AND newer.row > captures.row);
 
 -- name: release_held
 -- Let held captures be sent, whatever their runs came to; those of unfinished runs wait for their judgement.
@@ -82,9 +82,11 @@ WHERE state = 'held'
       AND runs.generation = captures.generation AND runs.finished_at IS NULL);
 
 -- name: due_items
--- Items that were put off and whose time has come, the longest waiting first.
+-- Items that were put off and whose time has come, the longest waiting first; also those put off by a clock that was
+-- ahead of this one by more than a step.
 SELECT * FROM items
-WHERE tenant = :tenant AND source_id = :source_id AND retry_at <= :now
+WHERE tenant = :tenant AND source_id = :source_id AND retry_at IS NOT NULL
+  AND (retry_at <= :now OR updated_at > :soon)
 ORDER BY retry_at, native_id LIMIT :limit;
 
 -- name: deferred_items

@@ -19,6 +19,9 @@ NEVER_SETTLED = 0
 
 _FIRST_RETRY = timedelta(minutes=1)
 _LAST_RETRY = timedelta(hours=24)
+CLOCK_STEP = timedelta(hours=1)
+"""What was noted further ahead of the present was noted by a clock that was wrong and has been set back since."""
+
 _LONGEST_ERROR = 1000
 _NO_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
@@ -90,7 +93,8 @@ class Item:
         if self.verdict.outcome is Outcome.POISON:
             return True
         if self.verdict.outcome is Outcome.RETRY_AT:
-            return self.verdict.retry_at is not None and self.verdict.retry_at > now
+            waits = self.verdict.retry_at is not None and self.verdict.retry_at > now
+            return waits and self.updated_at <= now + CLOCK_STEP
         return self.generation >= generation
 
 
