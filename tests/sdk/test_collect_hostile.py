@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import resource
+import signal
+import subprocess
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -24,6 +27,7 @@ from tests.sdk.catalogue_adapter import ListAdapter
 from tests.sdk.jobs import QUICK, page
 from tests.sdk.misbehaving import Site, answer
 from tests.sdk.running import item, kept, run
+from tests.support.waiting import until_sync
 
 Shop = Callable[..., None]
 BAD_IDS = ("", "half \ud800", "nul \0", "line\nbreak", "a" * 2001, "é" * 1001)
@@ -148,3 +152,53 @@ async def test_a_reader_that_is_slow_holds_up_its_own_source_alone(
     reports = await asyncio.wait_for(collect([*slow, job], spool, QUICK, watch=watch), 20)
     assert ended[0] == "src_list"
     assert [report.kept for report in reports] == [2] * 10
+
+
+_STUCK = """
+import sys, threading
+from prw_sdk import plugins
+from prw_sdk.evidence import AdapterVersion
+from tests.sdk.catalogue_adapter import ListAdapter
+
+class Stuck(ListAdapter):
+    def read(self, capture):
+        print("reading", flush=True)
+        threading.Event().wait()
+
+found = {AdapterVersion("list", "1.0.0"): Stuck}
+plugins.load = lambda: plugins.Plugins({"list": Stuck}, (), found)
+from prw_base.cli import main
+sys.argv[1:1] = ["collect"]
+main()
+"""
+
+
+def _lets_terminate(process: subprocess.Popen[str]) -> bool:
+    """Whether SIGTERM has its first meaning again, as after the first signal to a run."""
+    status = Path(f"/proc/{process.pid}/status").read_text("ascii")
+    (caught,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigCgt"))
+    return not int(caught, 16) >> (signal.SIGTERM - 1) & 1
+
+
+def test_a_second_ctrl_c_ends_a_run_whose_reader_never_returns(
+    shop: Shop, config: Path, tmp_path: Path
+) -> None:
+    """Its thread is not waited for."""
+    shop(a=page("A"))
+    arguments = ["run", "-c", str(config), "--local", str(tmp_path / "spool")]
+    with subprocess.Popen(
+        [sys.executable, "-c", _STUCK, *arguments],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "reading\n"
+            process.send_signal(signal.SIGINT)
+            until_sync(lambda: _lets_terminate(process))
+            process.send_signal(signal.SIGINT)
+            assert process.wait(20) == 130
+        finally:
+            process.kill()

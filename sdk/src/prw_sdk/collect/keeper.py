@@ -9,18 +9,17 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 from prw_base.faults import fault
 from prw_sdk.collect.reading import Reading
+from prw_sdk.collect.threads import OwnThread
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import RunTally, Settling
 
 _MOST = 32
-_READERS = 64
-"""Sources of one run that are read at the same time; more wait for each other."""
 
 
 class Book(Protocol):
@@ -72,7 +71,7 @@ class Keeper:
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
-        self._threads = ThreadPoolExecutor(_READERS, "judge")
+        self._threads: dict[int, OwnThread[list[Judged | Exception]]] = {}
         self._waiting: dict[int, list[_Waiting]] = {}
         self._ready: list[_Ready] = []
         self._judging: dict[int, asyncio.Task[None]] = {}
@@ -96,16 +95,19 @@ class Keeper:
 
     def close(self) -> None:
         """End the threads; to be called when it is idle."""
-        self._threads.shutdown(wait=False)
+        while self._threads:
+            self._threads.popitem()[1].close()
 
     async def _judge_all(self, book: int) -> None:
-        loop = asyncio.get_running_loop()
+        thread = self._threads.get(book)
+        if thread is None:
+            thread = self._threads[book] = OwnThread("judge")
         while waiting := self._waiting.pop(book, None):
             group, rest = waiting[:_MOST], waiting[_MOST:]
             if rest:
                 self._waiting[book] = rest
             works = [work for work, _ in group]
-            judged = await loop.run_in_executor(self._threads, _judged_all, works)
+            judged = await thread.run(partial(_judged_all, works))
             for (work, future), one in zip(group, judged, strict=True):
                 if isinstance(one, Judged):
                     self._ready.append((work, one, future))

@@ -69,9 +69,11 @@ async def collect(
             raise
         raise _first(unusable) from several
     finally:
-        await means.keeper.idle()
-        means.keeper.close()
-        gates.close()
+        try:
+            await means.keeper.idle()
+        finally:
+            means.keeper.close()
+            gates.close()
     return tuple(task.result() for task in tasks)
 
 
