@@ -75,7 +75,8 @@ def run(
     """Fetch sources, and send every capture to the resolver while that goes on.
 
     What was interrupted is resumed. With --local nothing is sent: `push DIR` does that later. With --every a failed run
-    ends nothing; the first Ctrl-C or SIGTERM ends it after what is in flight, and a revoked credential does at once.
+    ends nothing, nor does a token file that is missing for a while; the first Ctrl-C or SIGTERM ends it after what is
+    in flight, and a revoked credential does at once. Plugins that cannot be loaded are told and left out.
     """
     settings = load(config)
     if once and every is not None:
