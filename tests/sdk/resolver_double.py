@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -59,6 +59,7 @@ class Intake:
     chunks: list[int] = field(default_factory=list)
     streams: bool = True
     receipt_status: ReceiptStatus.ValueType = RECEIPT_STATUS_RESOLVED
+    unreadable: set[str] = field(default_factory=set)
     heartbeats: list[collectors.HeartbeatRequest] = field(default_factory=list)
     checkpoints: dict[tuple[str, str, str], checkpointing.Checkpoint] = field(default_factory=dict)
     sequences: list[tuple[str, int]] = field(default_factory=list)
@@ -77,6 +78,15 @@ class Intake:
         error = queue.pop(0) if queue else None
         if error is not None:
             await abort(context, error)
+
+    async def receipts(
+        self, receipt_ids: Iterable[str], context: grpc.aio.ServicerContext[Any, Any]
+    ) -> list[Receipt]:
+        """The receipts asked for; one that may not be read fails them all, as at the resolver."""
+        asked = list(receipt_ids)
+        if self.unreadable.intersection(asked):
+            await abort(context, PrwError(Code.NOT_FOUND, "no such receipt"))
+        return [Receipt(receipt_id=one, status=self.receipt_status) for one in asked]
 
 
 class _Collectors(CollectorServiceServicer):
@@ -97,11 +107,8 @@ class _Collectors(CollectorServiceServicer):
 
     async def Heartbeat(self, request: Any, context: Any) -> collectors.HeartbeatResponse:  # noqa: N802
         await self.intake.enter("Heartbeat", context)
+        receipts = await self.intake.receipts(request.receipt_ids, context)
         self.intake.heartbeats.append(request)
-        receipts = [
-            Receipt(receipt_id=one, status=self.intake.receipt_status)
-            for one in request.receipt_ids
-        ]
         return collectors.HeartbeatResponse(instance_id=request.instance_id, receipts=receipts)
 
 
@@ -258,7 +265,9 @@ class _Captures(CaptureServiceServicer):
     async def BatchGetReceipts(  # noqa: N802
         self, request: Any, context: Any
     ) -> captures.BatchGetReceiptsResponse:
-        raise NotImplementedError
+        await self.intake.enter("BatchGetReceipts", context)
+        receipts = await self.intake.receipts(request.receipt_ids, context)
+        return captures.BatchGetReceiptsResponse(receipts=receipts)
 
 
 @asynccontextmanager

@@ -118,6 +118,28 @@ async def test_a_receipt_that_is_unknown_silences_no_heartbeat(
     assert list(intake.heartbeats[0].receipt_ids) == []
 
 
+@pytest.mark.parametrize("asks", ["heartbeat", "ask_receipts"])
+async def test_a_receipt_that_is_unreadable_hides_no_other_and_is_asked_for_once(
+    filled: Spool, intake: Intake, asks: str
+) -> None:
+    """The others are noted, and it is told by its own status (if_receipt_get)."""
+    await push(filled, resolver(intake), unwatched)
+    _, receipt_id = filled.ledger.receipts_to_ask(0, datetime.now(UTC), 500)[0]
+    intake.unreadable.add(receipt_id)
+    intake.receipt_status = RECEIPT_STATUS_RESOLVING
+    async with Uplink(resolver(intake), filled) as uplink:
+        if asks == "heartbeat":
+            assert await uplink.heartbeat() is not None
+        else:
+            await uplink.ask_receipts(datetime.now(UTC))
+    assert filled.ledger.receipt_statuses() == {
+        ("src_list", "resolving"): 2,
+        ("src_list", "unreadable"): 1,
+    }
+    later = datetime.now(UTC) + timedelta(days=1)
+    assert receipt_id not in dict(filled.ledger.receipts_to_ask(0, later, 500)).values()
+
+
 async def test_a_run_is_as_good_as_it_was_where_its_report_gets_lost(
     shop: Shop, job: SourceJob, spool: Spool, intake: Intake
 ) -> None:

@@ -219,7 +219,7 @@ WHERE outcome NOT IN ('poison', 'retry_at')
 -- A page of receipts whose status may still change and was not asked for lately.
 SELECT captures.row, receipt_id FROM captures LEFT JOIN receipts ON receipts.row = captures.row
 WHERE state = 'submitted' AND captures.row > :after
-  AND (status IS NULL OR (status NOT IN ('resolved', 'rejected') AND checked_at <= :before))
+  AND (status IS NULL OR (status NOT IN ('resolved', 'rejected', 'unreadable') AND checked_at <= :before))
 ORDER BY captures.row LIMIT :limit;
 
 -- name: note_receipt

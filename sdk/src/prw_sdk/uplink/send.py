@@ -11,12 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import partial
 from importlib.metadata import version
 from types import MappingProxyType, TracebackType
 
 from prw.collector.v1.artifact_service_pb2_grpc import ArtifactServiceStub
-from prw.collector.v1.capture_service_pb2 import BatchGetReceiptsRequest
 from prw.collector.v1.capture_service_pb2_grpc import CaptureServiceStub
 from prw.collector.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
 from prw.collector.v1.collector_service_pb2 import (
@@ -26,7 +24,7 @@ from prw.collector.v1.collector_service_pb2 import (
     RegisterResponse,
 )
 from prw.collector.v1.collector_service_pb2_grpc import CollectorServiceStub
-from prw.collector.v1.evidence_pb2 import Egress, Receipt, ReceiptStatus, Region
+from prw.collector.v1.evidence_pb2 import Egress, Region
 from prw.errors import Code, PrwError
 from prw_base.client import NEVER, call
 from prw_base.faults import fault
@@ -40,13 +38,10 @@ from prw_sdk.uplink.address import ResolverAddress
 from prw_sdk.uplink.carry import NOT_GRANTED, Carrier, Refused
 from prw_sdk.uplink.checkpoints import ResolverCheckpoints
 from prw_sdk.uplink.identity import identity
+from prw_sdk.uplink.receipts import REFUSED, Receipts
 
 _REGISTER = timedelta(seconds=10)
-_RECEIPTS = timedelta(seconds=5)
 _TARGET = re.compile(r"targets\[(\d+)\]")
-RECEIPT_INTERVAL = timedelta(seconds=30)
-"""The least time between two questions about one receipt (if_receipt_get)."""
-_RECEIPTS_AT_ONCE = 500
 # an older resolver keeps no checkpoints, nor does one whose operator granted no scope for them
 _KEEPS_NONE = frozenset({Code.INTERNAL, Code.MISSING_SCOPE})
 
@@ -112,6 +107,7 @@ class Uplink:
         self._channel = self._resolver.open()
         self._collectors = CollectorServiceStub(self._channel)
         self._captures = CaptureServiceStub(self._channel)
+        self._receipts = Receipts(self._spool, self._captures)
         self._carrier = Carrier(
             ArtifactServiceStub(self._channel), self._captures, self._spool.blobs, self._resolver
         )
@@ -313,12 +309,13 @@ class Uplink:
         """
         now = datetime.now(UTC)
         try:
-            rows = await self._receipts_to_ask(now, 0)
+            rows = await self._receipts.to_ask(now, 0)
         except SpoolUnusable:
             # it is told all the same that there is a run to worry about
             rows = {}
         who = identity(self._resolver)
         request = heartbeat.request(who.instance, now, run, sorted(set(rows.values())))
+        refused = False
         for attempt in (1, 2):
             try:
                 method = self._collectors.Heartbeat
@@ -328,12 +325,23 @@ class Uplink:
                     raise
                 # a receipt that the resolver does not know must not silence the heartbeat
                 del request.receipt_ids[:]
+                refused = error.code in REFUSED
                 if attempt == 1 and error.retryable:
                     await asyncio.sleep(heartbeat.AGAIN.total_seconds())
             else:
-                await self._note(rows, answer.receipts, now)
+                await self._receipts.note(rows, answer.receipts, now)
+                if refused and rows:
+                    await self._ask_apart(rows, now)
                 return answer
         return None
+
+    async def _ask_apart(self, rows: Mapping[int, str], now: datetime) -> None:
+        """Find what a heartbeat was refused for, so that the next ones bring receipts again."""
+        try:
+            await self._receipts.ask(rows, now, NEVER)
+        except PrwError as error:
+            if not heartbeat.is_skipped(error):
+                raise
 
     async def ask_receipts(self, now: datetime) -> int:
         """Ask what became of the submitted captures, in batches; how many were asked for.
@@ -341,27 +349,7 @@ class Uplink:
         A receipt is not asked for more often than every 30 s, nor once its capture is resolved or rejected.
         """
         after, asked = 0, 0
-        while rows := await self._receipts_to_ask(now, after):
-            request = BatchGetReceiptsRequest(receipt_ids=sorted(set(rows.values())))
-            method, retry = self._captures.BatchGetReceipts, self._resolver.retry
-            answer = await call(method, request, _RECEIPTS, retry)
-            await self._note(rows, answer.receipts, now)
+        while rows := await self._receipts.to_ask(now, after):
+            await self._receipts.ask(rows, now, self._resolver.retry)
             after, asked = max(rows), asked + len(rows)
         return asked
-
-    async def _receipts_to_ask(self, now: datetime, after: int) -> dict[int, str]:
-        question = partial(
-            self._spool.ledger.receipts_to_ask, after, now - RECEIPT_INTERVAL, _RECEIPTS_AT_ONCE
-        )
-        return dict(await asyncio.to_thread(question))
-
-    async def _note(
-        self, rows: Mapping[int, str], receipts: Sequence[Receipt], now: datetime
-    ) -> None:
-        said = {one.receipt_id: _status(one.status) for one in receipts}
-        statuses = {row: said[receipt] for row, receipt in rows.items() if receipt in said}
-        await asyncio.to_thread(self._spool.ledger.note_receipts, statuses, now)
-
-
-def _status(status: ReceiptStatus.ValueType) -> str:
-    return ReceiptStatus.Name(status).removeprefix("RECEIPT_STATUS_").lower()
