@@ -18,7 +18,7 @@ import pytest
 from prw.errors import Code, PrwError
 from prw_sdk.cli.run import push, run_sending
 from prw_sdk.collect import SourceJob, collect
-from prw_sdk.report import unwatched
+from prw_sdk.report import Event, EventKind, unwatched
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import CaptureState
 from prw_sdk.uplink import Drained, ResolverAddress, Uplink
@@ -144,6 +144,21 @@ async def test_nobody_at_the_address_is_unavailable(filled: Spool) -> None:
     with pytest.raises(PrwError) as caught:
         await push(filled, resolver(Intake(address="127.0.0.1:1")), unwatched)
     assert caught.value.retryable
+
+
+async def test_what_a_capture_is_refused_for_is_told_with_its_field_and_details(
+    filled: Spool, intake: Intake
+) -> None:
+    """An operator sees which field is wrong, and what the resolver says beside it."""
+    wrong = PrwError(
+        Code.VALIDATION_FAILED, "too long", field="parts[0].role", details={"max": "9"}
+    )
+    intake.fail("SubmitCapture", wrong)
+    events: list[Event] = []
+    await push(filled, replace(resolver(intake), at_once=1), events.append)
+    (refused,) = [one for one in filled.ledger.captures() if one.state is CaptureState.REFUSED]
+    assert refused.error == "too long (parts[0].role; max=9)"
+    assert [one.error for one in events if one.kind is EventKind.REFUSED] == [refused.error]
 
 
 @pytest.mark.parametrize(
@@ -281,7 +296,7 @@ async def test_a_killed_push_is_taken_up_by_the_next(
     """Crash after the remote side effect and before its note, then replay: one effect."""
     program = (
         "import asyncio, sys; from pathlib import Path\n"
-        "from prw_sdk.cli.run import push; from prw_sdk.report import unwatched\n"
+        "from prw_sdk.cli.run import push; from prw_sdk.report import Event, EventKind, unwatched\n"
         "from prw_sdk.spool.folder import Spool; from tests.sdk.resolver_double import Intake\n"
         "from tests.sdk.sending import resolver\n"
         "intake = Intake(address=sys.argv[2])\n"

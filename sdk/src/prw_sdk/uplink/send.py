@@ -245,7 +245,7 @@ class Uplink:
                 return self._deny(kept.key.source_id, error)
             if error.retryable or error.entry.http in (401, 403):
                 raise
-            done = await self._refused(kept, error.code.value, error.message)
+            done = await self._refused(kept, error.code.value, _said(error))
         else:
             done = await self._submitted(kept, receipt_id)
         self._total += done
@@ -353,3 +353,10 @@ class Uplink:
             await self._receipts.ask(rows, now, self._resolver.retry)
             after, asked = max(rows), asked + len(rows)
         return asked
+
+
+def _said(error: PrwError) -> str:
+    """The message of a refusal with what an operator needs beside it: the field that is wrong, and the details."""
+    beside = [error.field] if error.field else []
+    beside += [f"{name}={value}" for name, value in sorted(error.details.items())]
+    return f"{error.message} ({'; '.join(beside)})" if beside else error.message
