@@ -102,6 +102,23 @@ async def test_refused_artifacts_end_nothing_else(resolver: Running, opened: Str
     assert await opened.answers(1) == [(7, "STORED")]
 
 
+async def test_the_refusal_of_an_artifact_names_what_is_wrong(
+    resolver: Running, opened: Stream
+) -> None:
+    """The field of its declaration, or in the details what is stored already."""
+    await store(opened, [PAGE])
+    await opened.send(
+        declaration(2, b"a", source_id=""),
+        declaration(3, b"a", source_id="ten_synth_a.src_two"),
+        declaration(4, b"a", bytes=2**60),
+        declaration(5, PAGE, media_type="text/plain"),
+    )
+    told = [(await opened.call.read()).error for _ in range(4)]
+    assert [one.field for one in told] == ["source_id", "source_id", "bytes", ""]
+    assert dict(told[-1].details).keys() == {"bytes", "media_type"}
+    assert all(one.message for one in told)
+
+
 @pytest.mark.parametrize("size", [10, 600_000])
 async def test_other_bytes_than_declared_are_refused_and_the_rest_is_stored(
     resolver: Running, opened: Stream, superuser: Rows, size: int
