@@ -100,7 +100,10 @@ def _hear(udp: socket.socket, found: Listener, ended: threading.Event) -> None:
 
 
 def descendants(pid: int) -> dict[int, str]:
-    """Every process under that one that is alive, with its command line."""
+    """Every process under that one that is alive, with its command line, but those of the tests' PostgreSQL.
+
+    It belongs to the whole session, and begins and ends processes whenever it likes.
+    """
     parents, commands = {}, {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -109,7 +112,7 @@ def descendants(pid: int) -> dict[int, str]:
                 words = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
             except (FileNotFoundError, ProcessLookupError):
                 continue
-            if state[0] != "Z":
+            if state[0] != "Z" and "postgres" not in words:
                 parents[int(folder.name)], commands[int(folder.name)] = int(state[1]), words
     found = {pid}
     while more := {one for one, parent in parents.items() if parent in found} - found:
