@@ -21,10 +21,15 @@ from prw_sdk.spool.checkpoints import Checkpoints
 from prw_sdk.spool.ledger import Ledger
 from prw_sdk.spool.looking import Looking
 from prw_sdk.spool.model import KeptCapture
+from prw_sdk.spool.opening import (
+    LEDGER,
+    refuse_without_ledger,
+    refuses_new_ledger,
+    without_ledger,
+)
 from prw_sdk.spool.readings import Readings
 from prw_sdk.spool.sqlite import SpoolUnusable, SqliteFile
 
-_LEDGER = "ledger.sqlite"
 _POLL = 0.2
 
 
@@ -39,20 +44,30 @@ class Spool:
         self.folder = folder
         try:
             make_folder(folder)
-            self._file = SqliteFile(folder / _LEDGER)
+            refuse_without_ledger(folder)
+            self._file = SqliteFile(folder / LEDGER, self._refuse_if_used)
+            self.blobs = Blobs(folder / "blobs")
         except (OSError, sqlite3.DatabaseError) as refused:
             raise SpoolUnusable(f"{folder} cannot hold a spool: {refused}") from refused
         self.ledger = Ledger(self._file)
         self.looking = Looking(self._file)
         self.checkpoints = Checkpoints(self._file)
         self.readings = Readings(self._file)
-        self.blobs = Blobs(folder / "blobs")
+
+    def _refuse_if_used(self) -> None:
+        if refuses_new_ledger(self.folder):
+            raise without_ledger(self.folder)
 
     @classmethod
     def existing(cls, folder: Path) -> Spool:
         """The spool in that folder; raises `SpoolUnusable` where there is none, rather than making an empty one."""
-        if not (folder / _LEDGER).is_file():
-            raise SpoolUnusable(f"{folder} holds no spool: collect into it first")
+        try:
+            refuse_without_ledger(folder)
+            (folder / LEDGER).stat()
+        except (FileNotFoundError, NotADirectoryError) as missing:
+            raise SpoolUnusable(f"{folder} holds no spool: collect into it first") from missing
+        except OSError as refused:
+            raise SpoolUnusable(f"{folder} cannot be looked at: {refused}") from refused
         return cls(folder)
 
     def close(self) -> None:

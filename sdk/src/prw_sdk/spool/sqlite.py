@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
@@ -33,18 +33,26 @@ def _blocks(mark: re.Pattern[str], name: str) -> Iterator[tuple[str, str]]:
 class SqliteFile:
     """One connection for all threads of a process; other processes have their own.
 
-    Every commit is flushed to the disk (``synchronous=FULL``), since what is reported as kept must be kept.
+    Every commit is flushed to the disk (``synchronous=FULL``), since what is reported as kept must be kept. Where the
+    file holds no table yet, `fresh` is called before the first is made, and may refuse by what it raises.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, fresh: Callable[[], None] = lambda: None) -> None:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(
             path, timeout=_BUSY_MS / 1000, isolation_level=None, check_same_thread=False
         )
+        try:
+            self._prepare(fresh)
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _prepare(self, fresh: Callable[[], None]) -> None:
         self._connection.row_factory = sqlite3.Row
         for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
             self._connection.execute(f"PRAGMA {pragma}")
-        self._migrate()
+        self._migrate(fresh)
 
     def close(self) -> None:
         """Close the connection."""
@@ -73,7 +81,7 @@ class SqliteFile:
         with self._lock, _usable():
             yield self._connection
 
-    def _migrate(self) -> None:
+    def _migrate(self, fresh: Callable[[], None]) -> None:
         with self.writing() as connection:
             (found,) = connection.execute("PRAGMA user_version").fetchone()
             if found > SCHEMA_VERSION:
@@ -84,6 +92,9 @@ class SqliteFile:
             (tables,) = connection.execute("PRAGMA schema_version").fetchone()
             if not found and tables:
                 raise SpoolUnusable("the file is a database of something else, not a spool")
+            if not found:
+                # nobody else can make tables meanwhile, so what is there was there before any
+                fresh()
             for version, block in _blocks(_VERSION, "schema.sql"):
                 if int(version) > found:
                     _apply(connection, int(version), block)
