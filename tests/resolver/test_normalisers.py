@@ -256,11 +256,39 @@ def test_truth_values_are_told_by_words(stated: str, expected: str | None) -> No
         ("Auf Lager", "in_stock"),
         ("PreOrder", "preorder"),
         ("sold out", "out_of_stock"),
+        ("in_stock", "in_stock"),
+        ("in-stock", "in_stock"),
+        ("out-of-stock", "out_of_stock"),
+        ("OUT_OF_STOCK", "out_of_stock"),
+        ("pre_order", "preorder"),
+        ("backorder", "backorder"),
+        ("onbackorder", "backorder"),
+        ("available-on-backorder", "backorder"),
+        ("available for order", "backorder"),
+        ("true", "in_stock"),
+        ("false", "out_of_stock"),
+        ("ja", "in_stock"),
+        ("nein", "out_of_stock"),
+        ("schema.org/InStock", "in_stock"),
+        ("http://www.schema.org/SoldOut", "out_of_stock"),
+        ("schema:PreSale", "preorder"),
+        ("https://schema.org/BackOrder", "backorder"),
+        ("MadeToOrder", "backorder"),
+        ("LimitedAvailability", "in_stock"),
+        ("OnlineOnly", "in_stock"),
+        ("InStoreOnly", "in_store_only"),
+        ("Reserved", "out_of_stock"),
+        ("https://schema.org/Discontinued", "discontinued"),
+        ("no disponible", "out_of_stock"),
+        ("", None),
         ("maybe", REFUSED),
+        ("not in stock", REFUSED),
+        ("in stock soon", REFUSED),
+        ("https://shop.example/InStock", REFUSED),
     ],
 )
-def test_availability_is_told_by_schema_org_and_by_words(stated: str, expected: str) -> None:
-    """OpenGraph's words and schema.org's addresses mean the same."""
+def test_availability_is_told_by_schema_org_and_by_words(stated: str, expected: str | None) -> None:
+    """The words of OpenGraph, Google's feeds, WooCommerce and schema.org mean the same; a boolean is its own word."""
     assert value("offer:availability", stated) == expected
 
 

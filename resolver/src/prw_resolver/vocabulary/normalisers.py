@@ -32,6 +32,7 @@ NORMALISERS: Mapping[str, Normaliser] = MappingProxyType(
         "pack_quantity": quantities.pack_quantity,
         "boolean": quantities.boolean,
         "word": quantities.word,
+        "state": quantities.state,
         "money": money.money,
         "currency": money.currency,
         "text": texts.text,

@@ -10,6 +10,7 @@ from prw_resolver.vocabulary.definitions import AttributeDefinition
 from prw_resolver.vocabulary.numerals import read_number
 from prw_resolver.vocabulary.statement import Reading, Statement, Unreadable, fold, says_nothing
 
+_SCHEMA_ORG = re.compile(r"^(?:(?:https?:)?(?://)?(?:www\.)?schema\.org/|schema:)", re.IGNORECASE)
 _LETTERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 _WORDS = {"byte": "", "kilo": "k", "mega": "m", "giga": "g", "tera": "t", "peta": "p"}
 _CAPACITY = re.compile(
@@ -93,3 +94,22 @@ def word(statement: Statement, definition: AttributeDefinition) -> Reading | Non
         if folded == value or folded in {held.casefold() for held in words}:
             return Reading(value)
     raise Unreadable("not one of the words that are known")
+
+
+def state(statement: Statement, definition: AttributeDefinition) -> Reading | None:
+    """As `word`, however the words are joined: ``in-stock``, ``IN_STOCK``, ``InStock`` and ``in stock`` are one.
+
+    Addresses of schema.org count by their last segment, with ``www.``, without a scheme, and as ``schema:InStock``.
+    """
+    text = fold(statement.text)
+    if says_nothing(text, definition):
+        return None
+    folded = _joined(_SCHEMA_ORG.sub("", text))
+    for value, words in definition.words.items():
+        if folded in {_joined(held) for held in (value, *words)}:
+            return Reading(value)
+    raise Unreadable("not one of the words that are known")
+
+
+def _joined(text: str) -> str:
+    return re.sub(r"[-_\s\u2010\u2011]+", "", text).casefold().strip(".!/")

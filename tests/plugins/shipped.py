@@ -1,0 +1,29 @@
+"""Every adapter under plugins/ with its recorded captures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prw_plugin_marketplace_offers import MarketplaceOffers
+from prw_plugin_merchant_feed import MerchantFeed
+from prw_plugin_rendered_shop import RenderedShop
+from prw_plugin_schemaorg import SchemaOrg
+from prw_plugin_shopify import Shopify
+from prw_plugin_woocommerce import WooCommerce
+from prw_sdk.adapter import Adapter
+from prw_sdk.testing import fixtures
+
+PLUGINS = Path(__file__).parents[2] / "plugins"
+ADAPTERS: tuple[type[Adapter], ...] = (
+    MarketplaceOffers,
+    MerchantFeed,
+    RenderedShop,
+    SchemaOrg,
+    Shopify,
+    WooCommerce,
+)
+
+
+def recorded(adapter: type[Adapter]) -> tuple[fixtures.Fixture, ...]:
+    """The recorded captures of a shipped adapter."""
+    return fixtures.load(PLUGINS / adapter.name / "fixtures", adapter)
