@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -29,6 +29,11 @@ BAD_TARGET = "BAD_TARGET"
 _ABSENCE = Reading()
 
 
+def nothing(coming: Set[str]) -> Set[str]:
+    """No bytes are wanted again (`Wanting`)."""
+    return frozenset()
+
+
 def utc_now() -> datetime:
     """The present, in UTC."""
     return datetime.now(UTC)
@@ -43,6 +48,9 @@ class Settlement:
     bodies: tuple[bytes, ...] = ()
     reading: Reading | None = None
 
+
+Wanting = Callable[[Set[str]], Set[str]]
+"""Which bytes that the last capture of an item names are wanted again, asked with those that come now."""
 
 Judge = Callable[[], Settlement]
 """What is left to do of an attempt once nothing more is fetched; plain Python that may be slow."""
@@ -90,8 +98,13 @@ class Attempt:
     budget: int
     clock: Callable[[], datetime] = utc_now
 
-    async def at(self, target: Target, net: Net, earlier: Verdict | None) -> Judge:
-        """Fetch the target; `earlier` is the verdict that it had before. What is returned judges it, without I/O."""
+    async def at(
+        self, target: Target, net: Net, earlier: Verdict | None, wanting: Wanting = nothing
+    ) -> Judge:
+        """Fetch the target; `earlier` is the verdict that it had before. What is returned judges it.
+
+        That asks the network nothing; `wanting` is asked about a known absence.
+        """
         began = self.clock()
         complaint = unfit_id(target.native_id)
         if complaint is not None:
@@ -101,14 +114,19 @@ class Attempt:
                 fetched = await self.maker.adapter.fetch(target, net)
             parts = _checked(fetched)
         except FetchFailed as failed:
-            return self._after_no_part(failed, target, began, earlier)
+            return self._after_no_part(failed, target, began, earlier, wanting)
         except AdapterFailed as broken:
             return _already(self._put_off(ADAPTER_ERROR, str(broken), None, earlier))
         fault("collect.after_fetch")
         return partial(self._judge, target, began, parts, earlier)
 
     def _after_no_part(
-        self, failed: FetchFailed, target: Target, began: datetime, earlier: Verdict | None
+        self,
+        failed: FetchFailed,
+        target: Target,
+        began: datetime,
+        earlier: Verdict | None,
+        wanting: Wanting,
     ) -> Judge:
         error = self.maker.redact.text(f"{failed.url}: {failed.message}")
         if failed.recovery in (Recovery.RETRY, Recovery.LATER):
@@ -116,7 +134,7 @@ class Attempt:
         # only a real 404 or 410 of the target's own address says that the target is gone
         told = failed.part if failed.recovery is Recovery.ABSENT else None
         if told is not None and told.url_asked == urldefrag(target.url).url:
-            return partial(self._absent, target, began, failed, earlier)
+            return partial(self._absent, target, began, failed, earlier, wanting)
         fingerprint = None if earlier is None else earlier.fingerprint
         rejected = Verdict(Outcome.REJECTED, failed.code, sanitised(error), fingerprint=fingerprint)
         return _already(rejected)
@@ -131,15 +149,24 @@ class Attempt:
         return after_failure(verdict, earlier, self.budget, wait, now, asked=asked)
 
     def _absent(
-        self, target: Target, began: datetime, failed: FetchFailed, earlier: Verdict | None
+        self,
+        target: Target,
+        began: datetime,
+        failed: FetchFailed,
+        earlier: Verdict | None,
+        wanting: Wanting,
     ) -> Settlement:
         parts = () if failed.part is None else (failed.part,)
         capture = self.maker.capture(target, began, parts, Presence.ABSENT)
         print_ = codec.fingerprint(capture)
         verdict = Verdict(Outcome.ABSENT, failed.code, failed.message, fingerprint=print_)
-        # an absence that is known is no news, whatever its error page looks like
-        if _is_known(earlier, print_):
-            return Settlement(verdict, reading=_ABSENCE)
+        if not _is_known(earlier, print_):
+            return self._settlement(verdict, capture, _ABSENCE)
+        # an absence that is known is no news, whatever its error page looks like, while the bytes of it are whole
+        coming = {part.sha256: part.body for part in parts}
+        wanted = wanting(coming.keys())
+        if wanted <= coming.keys():
+            return Settlement(verdict, None, tuple(coming[one] for one in wanted), _ABSENCE)
         return self._settlement(verdict, capture, _ABSENCE)
 
     def _judge(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from functools import partial
 
 from prw_base.faults import fault
 from prw_sdk.adapter import Net, Target
@@ -54,7 +55,9 @@ class Settler:
             return
         async with self._places:
             began = time.monotonic()
-            judge = await self._attempt.at(target, self._net(key, found, net), _verdict(found))
+            own = self._net(key, found, net)
+            wanting = partial(self._means.spool.wanting, key)
+            judge = await self._attempt.at(target, own, _verdict(found), wanting)
             seconds = time.monotonic() - began
         work = Work(lambda: self._judged(judge, key, target, found), self.book)
         kept = await self._means.keeper.keep(work)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence, Set
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -17,7 +18,7 @@ from pathlib import Path
 
 from prw_sdk.spool.folder import Spool, TurnGivenUp
 from prw_sdk.spool.looking import CheckpointSeen, RunSeen, Waiting
-from prw_sdk.spool.model import CaptureState, KeptCapture
+from prw_sdk.spool.model import DAMAGED, CaptureState, ItemKey, KeptCapture
 
 STALE = timedelta(days=7)
 """A checkpoint that stands still for longer is told."""
@@ -55,10 +56,33 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class _Bytes:
-    """What the comparison of blobs and captures found: files that no capture names, captures whose bytes are gone."""
+    """What the comparison of blobs and captures found: files that no capture names, captures whose bytes are gone.
+
+    `made_good` are the rows of those captures whose item has a newer capture that is whole.
+    """
 
     orphans: Sequence[Path]
     lost: Sequence[KeptCapture]
+    made_good: Set[int]
+
+    def is_serious(self, capture: KeptCapture) -> bool:
+        """Whether something is left to do about a capture whose bytes are gone."""
+        return capture.state is not CaptureState.SUBMITTED and capture.row not in self.made_good
+
+    def remedy(self, capture: KeptCapture) -> str:
+        """What that is."""
+        if self.is_serious(capture):
+            return "`prw collect retry`, then `run`"
+        sent = capture.state is CaptureState.SUBMITTED
+        return f"nothing: {'they were sent' if sent else 'a newer capture of the item is whole'}"
+
+    def refused(self) -> Counter[str]:
+        """How many captures of each source were refused for damage that a newer capture has made good."""
+        return Counter(
+            one.key.source_id
+            for one in self.lost
+            if one.row in self.made_good and one.code == DAMAGED
+        )
 
 
 async def examine(
@@ -79,8 +103,8 @@ async def examine(
         *_estimates(runs),
         *[one async for one in _unfinished(spool, looking.unfinished_runs())],
         *_stale(looking.checkpoints(), now, stale),
-        *_waiting(looking.waiting()),
-        *_lost(seen.lost, mended),
+        *_waiting(looking.waiting(), seen.refused()),
+        *_lost(seen, mended),
         *_orphans(spool.folder, seen.orphans, removed),
     ]
     return sorted(found, key=lambda one: (not one.serious, one.trouble, one.source_id or ""))
@@ -140,28 +164,29 @@ _WAITS = {
 }
 
 
-def _waiting(waiting: Sequence[Waiting]) -> Iterator[Finding]:
+def _waiting(waiting: Sequence[Waiting], made_good: Mapping[str, int]) -> Iterator[Finding]:
     for one in waiting:
+        left = one.count - (made_good.get(one.source_id, 0) if one.code == DAMAGED else 0)
+        if left <= 0:
+            continue
         words, remedy = _WAITS[one.state]
         said = words if one.code is None else f"{words}: {one.code}"
-        yield Finding(Trouble(one.state), one.source_id, one.count, said, remedy)
+        yield Finding(Trouble(one.state), one.source_id, left, said, remedy)
 
 
-def _lost(lost: Sequence[KeptCapture], mended: int) -> Iterator[Finding]:
+def _lost(seen: _Bytes, mended: int) -> Iterator[Finding]:
     if mended:
         said, remedy = "captures whose bytes are whole again", "the next `push` sends them"
         yield Finding(Trouble.LOST_BYTES, None, mended, said, remedy, False, repaired=True)
-    for capture in lost[:_NAMED]:
+    for capture in sorted(seen.lost, key=lambda one: not seen.is_serious(one))[:_NAMED]:
         moment = f"{capture.captured_at:%Y-%m-%d %H:%M}"
         said = f"the bytes of {capture.key.native_id} of {moment} are not whole"
-        sent = capture.state is CaptureState.SUBMITTED
-        remedy = "nothing: they were sent" if sent else "`prw collect retry`, then `run`"
-        source_id = capture.key.source_id
-        yield Finding(Trouble.LOST_BYTES, source_id, 1, said, remedy, serious=not sent)
-    if len(lost) > _NAMED:
-        yield Finding(
-            Trouble.LOST_BYTES, None, len(lost) - _NAMED, "and more", "see `status --verify`"
-        )
+        serious, source_id = seen.is_serious(capture), capture.key.source_id
+        yield Finding(Trouble.LOST_BYTES, source_id, 1, said, seen.remedy(capture), serious)
+    if len(seen.lost) > _NAMED:
+        more, serious = len(seen.lost) - _NAMED, sum(map(seen.is_serious, seen.lost)) > _NAMED
+        see = "see `status --verify`"
+        yield Finding(Trouble.LOST_BYTES, None, more, "and more", see, serious)
 
 
 def _orphans(folder: Path, orphans: Sequence[Path], removed: int) -> Iterator[Finding]:
@@ -180,15 +205,19 @@ def _orphans(folder: Path, orphans: Sequence[Path], removed: int) -> Iterator[Fi
 def _bytes(spool: Spool, now: datetime) -> _Bytes:
     # files first: what is kept while we look is named by a capture by the time that these are read
     files = dict(_old_files(spool.folder / "blobs", now - _YOUNG))
-    lost = []
+    lost, made_good = [], set[int]()
+    open_: dict[ItemKey, list[int]] = {}
     for capture in spool.ledger.captures():
         whole = True
         for part in json.loads(capture.body)["parts"]:
             files.pop(part["sha256"], None)
             whole = whole and spool.blobs.has(part["sha256"], part["bytes"])
-        if not whole:
+        if whole:
+            made_good.update(open_.pop(capture.key, ()))
+        else:
             lost.append(capture)
-    return _Bytes(sorted(files.values()), lost)
+            open_.setdefault(capture.key, []).append(capture.row)
+    return _Bytes(sorted(files.values()), lost, made_good)
 
 
 def _old_files(blobs: Path, before: datetime) -> Iterator[tuple[str, Path]]:

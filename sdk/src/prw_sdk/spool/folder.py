@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Set
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -20,7 +20,7 @@ from prw_sdk.spool.blobs import Blobs
 from prw_sdk.spool.checkpoints import Checkpoints
 from prw_sdk.spool.ledger import Ledger
 from prw_sdk.spool.looking import Looking
-from prw_sdk.spool.model import KeptCapture
+from prw_sdk.spool.model import CaptureState, ItemKey, KeptCapture
 from prw_sdk.spool.opening import (
     LEDGER,
     refuse_without_ledger,
@@ -88,6 +88,18 @@ class Spool:
                 self.ledger.mend(damaged.row)
                 mended += 1
         return mended
+
+    def wanting(self, key: ItemKey, coming: Set[str]) -> Set[str]:
+        """Which bytes of the last capture of an item are not whole and of use; `coming` are those at hand now.
+
+        Of a capture that was sent, only what is at hand anyway is of use.
+        """
+        last = self.ledger.last_capture(key)
+        if last is None:
+            return frozenset()
+        named = {part["sha256"] for part in json.loads(last.body)["parts"]}
+        lost = {sha256 for sha256 in named if not self.blobs.is_whole(sha256)}
+        return lost & coming if last.state is CaptureState.SUBMITTED else lost
 
     @asynccontextmanager
     async def turn(

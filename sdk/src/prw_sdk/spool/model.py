@@ -22,6 +22,9 @@ _LAST_RETRY = timedelta(hours=24)
 CLOCK_STEP = timedelta(hours=1)
 """What was noted further ahead of the present was noted by a clock that was wrong and has been set back since."""
 
+DAMAGED = "EVIDENCE_DAMAGED"
+"""Why a capture is refused before it is sent: its bytes are not whole any more."""
+
 _LONGEST_ERROR = 1000
 _NO_TEXT = re.compile("[\x00-\x1f\x7f\ud800-\udfff]")
 
