@@ -1,4 +1,4 @@
-"""A TCP proxy before PostgreSQL that can be cut at a word that passes through it."""
+"""A TCP proxy before a server that can be cut at a word that passes through it."""
 
 from __future__ import annotations
 
@@ -70,10 +70,16 @@ async def _down(
 async def cutting(dsn: str) -> AsyncIterator[tuple[Cutter, str]]:
     """A cutter before the server of the DSN, and the DSN that leads through it."""
     parts = conninfo_to_dict(dsn)
-    cutter = Cutter(str(parts["host"]), int(str(parts["port"])))
-    server = await asyncio.start_server(cutter.serve, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    try:
+    async with cutting_before(str(parts["host"]), int(str(parts["port"]))) as (cutter, port):
         yield cutter, make_conninfo(dsn, host="127.0.0.1", port=port)
+
+
+@asynccontextmanager
+async def cutting_before(host: str, port: int) -> AsyncIterator[tuple[Cutter, int]]:
+    """A cutter before that server, and the port of this machine that leads through it."""
+    cutter = Cutter(host, port)
+    server = await asyncio.start_server(cutter.serve, "127.0.0.1", 0)
+    try:
+        yield cutter, server.sockets[0].getsockname()[1]
     finally:
         server.close()
