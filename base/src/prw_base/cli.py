@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from prw.errors import Code, PrwError
 from prw_base import logs
 from prw_base.settings import explain
+from prw_base.tables import STANDARD_OUTPUT, to_stdout
 
 GROUP = "prw.commands"
 """Entry points here name a command group and give a ``typer.Typer``."""
@@ -133,7 +134,7 @@ def run(command: Callable[[], object]) -> int:
     anything else is a defect of ours and keeps its traceback.
     """
     try:
-        command()
+        _to_the_end(command)
     except PrwError as error:
         _complain(describe(error))
         return exit_status(error)
@@ -141,14 +142,30 @@ def run(command: Callable[[], object]) -> int:
         _complain(f"prw: settings: {explain(error)}")
         return USAGE
     except BrokenPipeError:
-        # Whoever read our output has enough of it; the interpreter must not complain of that at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # whoever read our output has enough of it
+        _drop_output()
         return FAILED
     except OSError as error:
         if error.filename is None:
             raise
+        if error.filename == STANDARD_OUTPUT:
+            _drop_output()
         _complain(f"prw: {error.filename}: {error.strerror}")
         return FAILED
     except KeyboardInterrupt:
         return INTERRUPTED
     return 0
+
+
+def _to_the_end(command: Callable[[], object]) -> None:
+    """Run ``command``, and write out what it printed while a failure of that can still be told."""
+    try:
+        command()
+    finally:
+        with to_stdout():
+            sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Let what cannot be written go, so that the interpreter does not complain of it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

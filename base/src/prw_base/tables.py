@@ -5,7 +5,8 @@ from __future__ import annotations
 import json as jsonlib
 import sys
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -16,6 +17,22 @@ _UNBOUNDED = 100_000
 """Columns of a terminal that there is none of: what is written to a file is as wide as its widest row."""
 
 
+STANDARD_OUTPUT = "standard output"
+
+
+@contextmanager
+def to_stdout() -> Iterator[None]:
+    """Give an OSError of writing to standard output that as its file's name; a broken pipe keeps none."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        error.filename = error.filename or STANDARD_OUTPUT
+        raise
+
+
+@to_stdout()
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], json: bool = False
 ) -> None:
@@ -35,6 +52,7 @@ def print_table(
         _print_cells(title, [column.replace("_", " ") for column in columns], cells)
 
 
+@to_stdout()
 def print_json(value: object) -> None:
     """Print ``value`` to standard output as one line of JSON; a Decimal becomes a string."""
     print(jsonlib.dumps(value, default=_text, ensure_ascii=False))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -32,16 +31,24 @@ from prw_sdk.cli.view import told
 from prw_sdk.fetch.polite import clear_pause
 from prw_sdk.operate import doctor as examining
 from prw_sdk.operate import items as listing
-from prw_sdk.operate import readings, tables, warc
+from prw_sdk.operate import readings, tables, warc, writing
 from prw_sdk.operate.readings import Reading
 from prw_sdk.operate.tables import Format, FormatUnusable
+from prw_sdk.operate.writing import STREAM
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.looking import Wanted
 from prw_sdk.spool.model import Outcome
 
 app = typer.Typer()
 
-Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write to this file.")]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Write to this file, whole or not at all; `-` is standard output.",
+    ),
+]
 
 
 @app.command()
@@ -85,11 +92,10 @@ def _noting(found: Iterator[Reading], failures: list[Reading]) -> Iterator[Readi
 
 
 def _write(found: Iterator[Reading], wanted: Format, out: Path | None) -> None:
-    if out is None and wanted is Format.PARQUET:
+    if out in (None, STREAM) and wanted is Format.PARQUET:
         raise FormatUnusable("--format parquet: give a file with --out FILE")
-    with tables.opened(out, sys.stdout.buffer) as file:
+    with writing.opened(out or STREAM, "--out") as file:
         tables.write(found, wanted, file)
-        file.flush()
 
 
 @app.command()
@@ -97,7 +103,12 @@ def _write(found: Iterator[Reading], wanted: Format, out: Path | None) -> None:
 def export(
     folder: Folder,
     warc_file: Annotated[
-        Path, typer.Option("--warc", metavar="FILE", help="Such as spool.warc.gz.")
+        Path,
+        typer.Option(
+            "--warc",
+            metavar="FILE",
+            help="Such as spool.warc.gz, written whole or not at all; `-` is standard output.",
+        ),
     ],
     source: OneSource = None,
     json: JsonOption = False,
@@ -108,10 +119,17 @@ def export(
     """
     with opened(Spool.existing(folder)) as spool:
         done = warc.export(spool, warc_file, source)
-    row = (str(warc_file), done.captures, done.records, done.damaged)
-    print_table("Export", ("file", "captures", "records", "damaged"), [row], json)
+    if warc_file == STREAM:
+        typer.echo(f"prw: {done.captures} captures, {done.damaged} damaged and left out", err=True)
+    else:
+        _print_exported(warc_file, done, json)
     if done.damaged:
         raise typer.Exit(FAILED)
+
+
+def _print_exported(warc_file: Path, done: warc.Exported, json: bool) -> None:
+    row = (str(warc_file), done.captures, done.records, done.damaged)
+    print_table("Export", ("file", "captures", "records", "damaged"), [row], json)
 
 
 @app.command()
@@ -167,7 +185,7 @@ def status(
 
     Captures whose bytes are missing or cut short are counted as damaged, and end the command with status 1.
     """
-    with opened(Spool.existing(folder)) as spool:
+    with opened(Spool.existing(folder, to_write=receipts)) as spool:
         if receipts:
             _ask_receipts(load(config), config, spool)
         standing = look(spool, verify)
@@ -224,7 +242,7 @@ def retry(
         errand = Errand(load(config), () if source is None else (source,))
         revived, where = asyncio.run(errand.revive(item)), "resolver"
     else:
-        with opened(Spool.existing(folder)) as spool:
+        with opened(Spool.existing(folder, to_write=True)) as spool:
             revived, where = spool.ledger.revive(source, item, datetime.now(UTC)), str(folder)
     print_table("Retry", ("spool", "revived"), [(where, revived)], json)
 
@@ -259,7 +277,7 @@ def doctor(
     they planned, stale checkpoints, poison, runs that were interrupted, captures that are held or refused.
     Exit status 1 where a finding is serious: no next run mends it by itself.
     """
-    with opened(Spool.existing(folder)) as spool:
+    with opened(Spool.existing(folder, to_write=repair)) as spool:
         age = timedelta(days=stale)
         found = asyncio.run(examining.examine(spool, datetime.now(UTC), stale=age, repair=repair))
     rows = [

@@ -19,6 +19,7 @@ from prw_sdk.cli.secrets import SettingsUnusable
 from prw_sdk.fetch.runtime import RuntimeFolderUnusable
 from prw_sdk.operate.items import CursorUnusable
 from prw_sdk.operate.tables import FormatUnusable
+from prw_sdk.operate.writing import TargetUnusable
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.sqlite import SpoolUnusable
 
@@ -51,6 +52,7 @@ _UNUSABLE = (
     SpoolUnusable,
     CursorUnusable,
     FormatUnusable,
+    TargetUnusable,
     RuntimeFolderUnusable,
 )
 _REVOKED = (

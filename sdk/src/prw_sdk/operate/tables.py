@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from itertools import islice
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from prw_sdk.operate.readings import SHOWN, Reading
@@ -37,22 +35,6 @@ class FormatUnusable(Exception):
 def write(readings: Iterable[Reading], format: Format, out: BinaryIO) -> None:
     """Write every reading. Raises `FormatUnusable` before anything is written."""
     _WRITERS[format](readings, out)
-
-
-@contextmanager
-def opened(path: Path | None, otherwise: BinaryIO) -> Iterator[BinaryIO]:
-    """The file, which appears whole or not at all; without a path what stands there `otherwise`."""
-    if path is None:
-        with nullcontext(otherwise) as out:
-            yield out
-        return
-    fresh = path.with_name(f".{path.name}.new")
-    try:
-        with fresh.open("wb") as file:
-            yield file
-        fresh.replace(path)
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def values(reading: Reading) -> Mapping[str, object]:

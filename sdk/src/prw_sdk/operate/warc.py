@@ -23,6 +23,7 @@ from warcio.statusandheaders import StatusAndHeaders
 from warcio.warcwriter import WARCWriter
 
 from prw_sdk.evidence import Capture, Part
+from prw_sdk.operate.writing import STREAM, opened
 from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import ItemKey, from_text
@@ -48,21 +49,18 @@ class Exported:
 def export(spool: Spool, target: Path, source_id: str | None = None) -> Exported:
     """Write every capture of the spool, or of one source, to a file; compressed where its name ends in ``.gz``.
 
-    The file appears whole or not at all. Memory is bounded by the bytes of one capture. Raises OSError.
+    The file appears whole or not at all; `STREAM` is standard output. Memory is bounded by the bytes of one capture.
+    Raises `TargetUnusable`.
     """
-    fresh = target.with_name(f".{target.name}.new")
-    try:
-        with fresh.open("wb") as file:
-            done = _write(spool, file, target, source_id)
-        fresh.replace(target)
-    finally:
-        fresh.unlink(missing_ok=True)
-    return done
+    with opened(target, "--warc") as file:
+        return _write(spool, file, target, source_id)
 
 
 def _write(spool: Spool, file: BinaryIO, target: Path, source_id: str | None) -> Exported:
     writer = WARCWriter(file, gzip=target.name.endswith(".gz"), warc_version=_VERSION)
-    writer.write_record(writer.create_warcinfo_record(target.name, _about()))
+    writer.write_record(
+        writer.create_warcinfo_record(None if target == STREAM else target.name, _about())
+    )
     captures = records = damaged = 0
     for kept in spool.ledger.captures():
         if source_id not in (None, kept.key.source_id):
