@@ -63,8 +63,10 @@ class _Asked:
 
 
 @contextmanager
-def _opened(folder: Path, source: str | None, processes: int | None) -> Iterator[_Asked]:
-    spool = Spool.existing(folder)
+def _opened(
+    folder: Path, source: str | None, processes: int | None, *, to_write: bool = False
+) -> Iterator[_Asked]:
+    spool = Spool.existing(folder, to_write=to_write)
     try:
         yield _Asked(spool, source, processes)
     except ReadersDied as died:
@@ -123,7 +125,7 @@ def diff(
     What was read before is what the run read that kept the capture, or a later `--save`. With --json each line is one
     capture with its changes, and the last one the summary. Status 1: something is read otherwise, or not at all.
     """
-    with _opened(folder, source, processes) as asked:
+    with _opened(folder, source, processes, to_write=save) as asked:
         total = asked.total()
         told = _Told(json, limit)
         for compared in _compared(asked, against, total, keep=save):

@@ -153,7 +153,7 @@ def push_(
     settings = load(config)
     if settings.resolver is None:
         raise SettingsUnusable(f"{config}: resolver: give its address")
-    with opened(Spool.existing(folder)) as spool, showing(json) as watch:
+    with opened(Spool.existing(folder, to_write=True)) as spool, showing(json) as watch:
         before = sum(spool.ledger.states().values())
         drained = asyncio.run(push(spool, settings.resolver.to_address(), watch))
     row = (str(folder), before, drained.submitted, drained.refused)

@@ -101,7 +101,7 @@ async def examine(
     found = [
         *_ghosts(runs),
         *_estimates(runs),
-        *[one async for one in _unfinished(spool, looking.unfinished_runs())],
+        *_unfinished(spool, looking.unfinished_runs()),
         *_stale(looking.checkpoints(), now, stale),
         *_waiting(looking.waiting(), seen.refused()),
         *_lost(seen, mended),
@@ -127,14 +127,19 @@ def _estimates(runs: Sequence[RunSeen]) -> Iterator[Finding]:
             yield Finding(Trouble.ESTIMATE, run.source_id, missing, said, remedy, serious=False)
 
 
-async def _unfinished(spool: Spool, runs: Sequence[RunSeen]) -> AsyncIterator[Finding]:
+_UNFINISHED = {
+    True: ("and goes on", "nothing"),
+    False: ("and was interrupted", "run again to resume"),
+    None: ("and has not ended; only its user can see whether it goes on", "ask as that user"),
+}
+
+
+def _unfinished(spool: Spool, runs: Sequence[RunSeen]) -> Iterator[Finding]:
     for run in runs:
-        since = f"run {run.generation} began at {run.started_at:%Y-%m-%d %H:%M}"
-        try:
-            async with _turn(spool, run.tenant, run.source_id):
-                said, remedy, serious = f"{since} and was interrupted", "run again to resume", True
-        except TurnGivenUp:
-            said, remedy, serious = f"{since} and goes on", "nothing", False
+        is_running = spool.is_running(run.tenant, run.source_id)
+        words, remedy = _UNFINISHED[is_running]
+        said = f"run {run.generation} began at {run.started_at:%Y-%m-%d %H:%M} {words}"
+        serious = is_running is False
         yield Finding(Trouble.UNFINISHED_RUN, run.source_id, 1, said, remedy, serious)
 
 
@@ -221,7 +226,7 @@ def _bytes(spool: Spool, now: datetime) -> _Bytes:
 
 
 def _old_files(blobs: Path, before: datetime) -> Iterator[tuple[str, Path]]:
-    for folder in blobs.iterdir():
+    for folder in blobs.iterdir() if blobs.is_dir() else ():
         for path in folder.iterdir() if folder.is_dir() else ():
             if path.stat().st_mtime <= before.timestamp():
                 yield path.name, path

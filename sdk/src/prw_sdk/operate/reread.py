@@ -166,7 +166,7 @@ class _Reader:
     """Opens captures; one in each process."""
 
     def __init__(self, folder: Path, origin: Origin) -> None:
-        self._blobs = Blobs(folder / "blobs")
+        self._blobs = Blobs(folder / "blobs", make=False)
         self._plugins = origin.plugins()
         self._adapters: dict[str, Adapter] = {}
 

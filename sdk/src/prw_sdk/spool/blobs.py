@@ -31,9 +31,10 @@ class BlobMissing(LookupError):
 class Blobs:
     """A folder of blobs that many processes may write at once."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, make: bool = True) -> None:
         self._folder = folder
-        make_folder(folder)
+        if make:
+            make_folder(folder)
         self._threads = ThreadPoolExecutor(_FLUSHES, "flush")
 
     def close(self) -> None:

@@ -28,9 +28,11 @@ from prw_sdk.spool.opening import (
     without_ledger,
 )
 from prw_sdk.spool.readings import Readings
+from prw_sdk.spool.readonly import ReadOnlyFile, is_read_only, only_read
 from prw_sdk.spool.sqlite import SpoolUnusable, SqliteFile
 
 _POLL = 0.2
+_TURNS = "turns"
 
 
 class TurnGivenUp(Exception):
@@ -38,15 +40,13 @@ class TurnGivenUp(Exception):
 
 
 class Spool:
-    """Everything that a collector keeps, in one folder."""
+    """Everything that a collector keeps, in one folder. With `looking` it is only read, and nothing is made there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, looking: bool = False) -> None:
         self.folder = folder
         try:
-            make_folder(folder)
-            refuse_without_ledger(folder)
-            self._file = SqliteFile(folder / LEDGER, self._refuse_if_used)
-            self.blobs = Blobs(folder / "blobs")
+            self._file = ReadOnlyFile(folder / LEDGER) if looking else self._to_write()
+            self.blobs = Blobs(folder / "blobs", make=not looking)
         except (OSError, sqlite3.DatabaseError) as refused:
             raise SpoolUnusable(f"{folder} cannot hold a spool: {refused}") from refused
         self.ledger = Ledger(self._file)
@@ -54,13 +54,23 @@ class Spool:
         self.checkpoints = Checkpoints(self._file)
         self.readings = Readings(self._file)
 
+    def _to_write(self) -> SqliteFile:
+        make_folder(self.folder)
+        refuse_without_ledger(self.folder)
+        if is_read_only(self.folder / LEDGER):
+            raise only_read(self.folder)
+        return SqliteFile(self.folder / LEDGER, self._refuse_if_used)
+
     def _refuse_if_used(self) -> None:
         if refuses_new_ledger(self.folder):
             raise without_ledger(self.folder)
 
     @classmethod
-    def existing(cls, folder: Path) -> Spool:
-        """The spool in that folder; raises `SpoolUnusable` where there is none, rather than making an empty one."""
+    def existing(cls, folder: Path, *, to_write: bool = False) -> Spool:
+        """The spool in that folder; raises `SpoolUnusable` where there is none, rather than making an empty one.
+
+        One that cannot be written is only read, unless it is wanted `to_write`.
+        """
         try:
             refuse_without_ledger(folder)
             (folder / LEDGER).stat()
@@ -68,7 +78,7 @@ class Spool:
             raise SpoolUnusable(f"{folder} holds no spool: collect into it first") from missing
         except OSError as refused:
             raise SpoolUnusable(f"{folder} cannot be looked at: {refused}") from refused
-        return cls(folder)
+        return cls(folder, looking=not to_write and is_read_only(folder / LEDGER))
 
     def close(self) -> None:
         """End what is being kept, and close the ledger."""
@@ -114,11 +124,10 @@ class Spool:
         The lock is the kernel's, so it ends with its holder, however that ends. `waiting` is called once if the
         turn is taken. Raises `TurnGivenUp` where `stop` is set before the turn has come.
         """
-        name = hashlib.sha256(f"{tenant}\0{source_id}".encode()).hexdigest()[:32]
-        folder = self.folder / "turns"
+        folder = self.folder / _TURNS
         try:
             folder.mkdir(exist_ok=True)
-            descriptor = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o600)
+            descriptor = os.open(folder / _turn(tenant, source_id), os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as refused:
             raise SpoolUnusable(f"{folder} cannot hold a turn: {refused}") from refused
         try:
@@ -126,6 +135,23 @@ class Spool:
             yield waited
         finally:
             os.close(descriptor)
+
+    def is_running(self, tenant: str, source_id: str) -> bool | None:
+        """Whether a process holds the turn of a source now; None where this user may not see it."""
+        try:
+            descriptor = os.open(self.folder / _TURNS / _turn(tenant, source_id), os.O_RDONLY)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return None
+        try:
+            return not _try_lock(descriptor, fcntl.LOCK_SH)
+        finally:
+            os.close(descriptor)
+
+
+def _turn(tenant: str, source_id: str) -> str:
+    return hashlib.sha256(f"{tenant}\0{source_id}".encode()).hexdigest()[:32]
 
 
 async def _locked(descriptor: int, waiting: Callable[[], None], stop: asyncio.Event) -> bool:
@@ -140,9 +166,9 @@ async def _locked(descriptor: int, waiting: Callable[[], None], stop: asyncio.Ev
     return True
 
 
-def _try_lock(descriptor: int) -> bool:
+def _try_lock(descriptor: int, how: int = fcntl.LOCK_EX) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     return True

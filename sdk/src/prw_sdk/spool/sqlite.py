@@ -61,7 +61,7 @@ class SqliteFile:
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction that holds the write lock from its start; rolled back on any error."""
-        with self._lock, _usable():
+        with self._lock, usable():
             yield from self._transaction()
 
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -78,7 +78,7 @@ class SqliteFile:
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """The connection for one statement that reads."""
-        with self._lock, _usable():
+        with self._lock, usable():
             yield self._connection
 
     def _migrate(self, fresh: Callable[[], None]) -> None:
@@ -101,7 +101,8 @@ class SqliteFile:
 
 
 @contextmanager
-def _usable() -> Iterator[None]:
+def usable() -> Iterator[None]:
+    """Whatever the disk or the file refuses is raised as `SpoolUnusable`."""
     try:
         yield
     except (sqlite3.IntegrityError, sqlite3.ProgrammingError):
