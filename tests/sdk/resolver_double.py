@@ -51,6 +51,7 @@ class Intake:
     granted: frozenset[str] = frozenset({"src_list"})
     registered: list[collectors.RegisterRequest] = field(default_factory=list)
     declared: dict[str, artifacts.DeclareUploadRequest] = field(default_factory=dict)
+    declared_for: set[str] = field(default_factory=set)
     stored: dict[str, bytes] = field(default_factory=dict)
     captures: dict[tuple[str, str, str], Capture] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
@@ -179,6 +180,7 @@ class _Artifacts(ArtifactServiceServicer):
         if refused is not None:
             return refused
         self.intake.declared[one.sha256] = one
+        self.intake.declared_for.add(one.source_id)
         stored = one.sha256 in self.intake.stored
         status = artifacts.ARTIFACT_STATUS_STORED if stored else artifacts.ARTIFACT_STATUS_PENDING
         return artifacts.StoreArtifactsResponse(sequence=one.sequence, status=status)

@@ -78,6 +78,19 @@ async def test_bytes_that_two_captures_share_are_sent_once(
     assert (intake.calls["Bytes"], len(intake.stored)) == (1, 1)
 
 
+async def test_bytes_that_two_sources_share_are_sent_once_and_declared_for_each(
+    shop: Shop, job: SourceJob, spool: Spool, intake: Intake
+) -> None:
+    """Whom they may be attributed to is asked of each source."""
+    intake.granted |= {"src_other"}
+    shop(**{f"p{number}": page("the same") for number in range(8)})
+    other = replace(job, source=replace(job.source, source_id="src_other"))
+    await collect([job, other], spool, QUICK)
+    assert await push(spool, resolver(intake), unwatched) == Drained(submitted=16)
+    assert (intake.calls["Bytes"], len(intake.stored)) == (1, 1)
+    assert intake.declared_for == {"src_list", "src_other"}
+
+
 @pytest.mark.parametrize("step", ["Declaration", "Bytes"])
 async def test_a_stream_that_breaks_is_opened_again_and_sends_nothing_twice(
     many: Spool, intake: Intake, step: str

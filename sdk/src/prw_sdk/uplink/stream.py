@@ -67,6 +67,17 @@ class ArtifactRefused(Exception):
         self.error = error
 
 
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    source_id: str
+    future: asyncio.Future[None]
+
+    def is_for(self, source_id: str) -> bool:
+        """Whether it has ended well, for that source."""
+        ended_well = not self.future.cancelled() and self.future.exception() is None
+        return ended_well and self.source_id == source_id
+
+
 class ArtifactStream:
     """Stores artifacts of a spool over a stream that is opened when it is first needed."""
 
@@ -75,7 +86,7 @@ class ArtifactStream:
         self._blobs = blobs
         self._window = asyncio.Semaphore(window)
         self._connection: _Connection | None = None
-        self._under_way: dict[tuple[str, str], asyncio.Future[None]] = {}
+        self._under_way: dict[str, _UnderWay] = {}
 
     async def store(self, artifact: Artifact) -> None:
         """Bring the bytes, or learn that they are there; one attempt.
@@ -83,19 +94,21 @@ class ArtifactStream:
         Raises `ArtifactRefused`, `PrwError` where the stream broke, `BlobMissing`, `BlobDamaged`, and
         `StreamUnsupported` where the resolver is an older one.
         """
-        name = (artifact.source_id, artifact.sha256)
-        if (other := self._under_way.get(name)) is not None:
-            # another capture has the same bytes: they are sent once
-            await asyncio.wait([other])
-            if not other.cancelled() and other.exception() is None:
+        while (other := self._under_way.get(artifact.sha256)) is not None:
+            # another capture has the same bytes: they are sent once, and declared for each source
+            await asyncio.wait([other.future])
+            if other.is_for(artifact.source_id):
                 return
+        future = asyncio.ensure_future(self._in_turn(artifact))
+        self._under_way[artifact.sha256] = _UnderWay(artifact.source_id, future)
+        try:
+            await future
+        finally:
+            self._under_way.pop(artifact.sha256, None)
+
+    async def _in_turn(self, artifact: Artifact) -> None:
         async with self._window:
-            future = asyncio.ensure_future(self._store(artifact))
-            self._under_way[name] = future
-            try:
-                await future
-            finally:
-                self._under_way.pop(name, None)
+            await self._store(artifact)
 
     async def _store(self, artifact: Artifact) -> None:
         if not self._blobs.has(artifact.sha256, artifact.bytes):
