@@ -21,7 +21,7 @@ from prw_sdk.operate import warc
 from prw_sdk.operate.tables import NAMES
 from prw_sdk.spool import codec
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import Item, ItemKey, NewCapture, Outcome, Verdict
+from prw_sdk.spool.model import Item, ItemKey, NewCapture, Outcome, Settling, Verdict
 from tests.sdk.commanding import invoke
 from tests.sdk.jobs import page
 from tests.sdk.misbehaving import answer
@@ -48,7 +48,9 @@ def part(body: bytes, role: str = "page", **other: Any) -> Part:
     )
 
 
-def keep(spool: Spool, name: str, parts: tuple[Part, ...], at: datetime = AT) -> None:
+def keep(
+    spool: Spool, name: str, parts: tuple[Part, ...], at: datetime = AT, *, held: bool = False
+) -> None:
     """Keep a capture as a run does."""
     run = spool.ledger.begin_run("ten_synth_a", "src_one", at)
     for one in parts:
@@ -58,7 +60,8 @@ def keep(spool: Spool, name: str, parts: tuple[Part, ...], at: datetime = AT) ->
     known = spool.ledger.item(key)
     version = 0 if known is None else known.version
     item = Item(key, "u", Verdict(Outcome.STORED), version, run.generation, at)
-    assert spool.ledger.settle(version, item, NewCapture(at, codec.encode(capture)))
+    settling = Settling(version, item, NewCapture(at, codec.encode(capture)), held)
+    assert spool.ledger.settle_all([settling]) == [True]
     spool.ledger.finish_run(run, at)
 
 
@@ -232,3 +235,22 @@ def test_items_are_listed_page_by_page_and_each_once(
     assert "p1" not in absent.stdout
     wrong = invoke("items", tmp_path / "spool", "--after", "nonsense")
     assert (wrong.exit_code, "--after" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [("export", "--warc", "out"), ("records",), ("items",), ("retry",)],
+)
+def test_a_source_that_the_spool_has_never_had_is_refused(
+    spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Exit status 2 with the sources that there are, and nothing is written; one without captures is none of these."""
+    monkeypatch.chdir(tmp_path)
+    keep(spool, "p1", (part(b"one"),))
+    spool.ledger.begin_run("ten_synth_a", "src_two", AT)
+    wrong = invoke(command[0], spool.folder, *command[1:], "--source", "nope", "--json")
+    assert (wrong.exit_code, wrong.stdout, Path("out").exists()) == (2, "", False)
+    assert "--source nope: " in wrong.stderr
+    assert "src_one, src_two" in wrong.stderr
+    empty = invoke(command[0], spool.folder, *command[1:], "--source", "src_two", "--json")
+    assert empty.exit_code == 0

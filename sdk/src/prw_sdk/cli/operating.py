@@ -71,7 +71,7 @@ def records(
     if wanted is None and out is not None:
         raise FormatUnusable("--out: say in which --format: jsonl, csv or parquet")
     failures: list[Reading] = []
-    with opened(Spool.existing(folder)) as spool:
+    with opened(Spool.existing(folder), source) as spool:
         installed = plugins.load()
         for problem in installed.problems:
             typer.echo(f"prw: left out: {problem}", err=True)
@@ -117,7 +117,7 @@ def export(
 
     Exit status 1 where captures are left out since their bytes are damaged.
     """
-    with opened(Spool.existing(folder)) as spool:
+    with opened(Spool.existing(folder), source) as spool:
         done = warc.export(spool, warc_file, source)
     if warc_file == STREAM:
         typer.echo(f"prw: {done.captures} captures, {done.damaged} damaged and left out", err=True)
@@ -153,7 +153,7 @@ def items(
     json: JsonOption = False,
 ) -> None:
     """List the items of the spool DIR with what became of each, page by page."""
-    with opened(Spool.existing(folder)) as spool:
+    with opened(Spool.existing(folder), source) as spool:
         page = listing.page(spool, Wanted(source, outcome, code), after, limit)
     rows = [listing.row(item) for item in page.items]
     if json:
@@ -242,7 +242,7 @@ def retry(
         errand = Errand(load(config), () if source is None else (source,))
         revived, where = asyncio.run(errand.revive(item)), "resolver"
     else:
-        with opened(Spool.existing(folder, to_write=True)) as spool:
+        with opened(Spool.existing(folder, to_write=True), source) as spool:
             revived, where = spool.ledger.revive(source, item, datetime.now(UTC)), str(folder)
     print_table("Retry", ("spool", "revived"), [(where, revived)], json)
 

@@ -43,9 +43,16 @@ Config = Annotated[
     ),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The spool's folder.")]
-OneSource = Annotated[str | None, typer.Option("--source", help="Only this source.")]
+OneSource = Annotated[
+    str | None, typer.Option("--source", help="Only this source; one that is not there is refused.")
+]
 
 DEFAULT_CONFIG = Path("sources.toml")
+
+
+class SourceUnknown(Exception):
+    """The spool has never had a source of that name; the message names those that there are."""
+
 
 _UNUSABLE = (
     SettingsUnusable,
@@ -53,6 +60,7 @@ _UNUSABLE = (
     CursorUnusable,
     FormatUnusable,
     TargetUnusable,
+    SourceUnknown,
     RuntimeFolderUnusable,
 )
 _REVOKED = (
@@ -92,9 +100,20 @@ def command(call: Callable[P, None]) -> Callable[P, None]:
 
 
 @contextmanager
-def opened(spool: Spool) -> Iterator[Spool]:
-    """The spool, which is closed at the end."""
+def opened(spool: Spool, source: str | None = None) -> Iterator[Spool]:
+    """The spool, which is closed at the end; raises `SourceUnknown` where it has never had the source asked for."""
     try:
+        if source is not None:
+            _expect(spool, source)
         yield spool
     finally:
         spool.close()
+
+
+def _expect(spool: Spool, source: str) -> None:
+    known = sorted({source_id for _, source_id in spool.looking.sources()})
+    if source not in known:
+        there = ", ".join(known) or "none"
+        raise SourceUnknown(
+            f"--source {source}: {spool.folder} has no such source (sources: {there})"
+        )
