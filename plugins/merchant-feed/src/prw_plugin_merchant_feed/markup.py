@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from lxml import etree
 
@@ -12,6 +13,7 @@ from prw_plugin_merchant_feed.encoding import FEED, stream
 from prw_plugin_merchant_feed.words import Names, told
 from prw_sdk.adapter import Kind, NotARecord
 from prw_sdk.evidence import Locator, Part, Selector, SelectorType
+from prw_sdk.locate import MOST_BYTES
 from prw_sdk.take import Leaf
 
 ITEMS = ("item", "entry")
@@ -25,6 +27,9 @@ _PIECE = 65_536
 _TEXTS = frozenset({"title", "description", "summary", "content"})
 """Elements whose inner markup is part of a text."""
 
+_Placed = tuple[etree._Element, str, tuple[str, ...]]
+"""An element, the path that leads to it, and the names above it."""
+
 _DECLARATION = re.compile(r"^<\?xml[^>]*\?>")
 
 
@@ -36,15 +41,30 @@ class Item:
     is_channel: bool = False
 
 
+class _Broken(Exception):
+    """The document is not well-formed from somewhere on."""
+
+
 def items(part: Part, names: Names, item: str | None) -> Iterator[Item]:
     """What the feed says of itself, then each item; raises `NotARecord` for a page.
 
-    Of the document no more is held at a time than one item.
+    Of the document no more is held at a time than one item, unless it is broken. What stands behind a break is
+    read from the whole document, since a parser that is fed by pieces mends it otherwise than one that has it all, and
+    a locator is followed in the whole.
     """
-    wanted = (item,) if item else ITEMS
+    wanted, given = (item,) if item else ITEMS, 0
+    try:
+        for found in _items(_streamed(part, wanted), wanted, names):
+            yield found
+            given += 1
+    except _Broken:
+        yield from islice(_items(_walked(part, wanted), wanted, names), given, None)
+
+
+def _items(elements: Iterator[_Placed], wanted: tuple[str, ...], names: Names) -> Iterator[Item]:
     channel: list[Leaf] = []
     is_told = False
-    for element, path, above in _elements(part, wanted):
+    for element, path, above in elements:
         if _local(element) in wanted:
             if not is_told:
                 channel.sort(key=lambda leaf: leaf.name != AUTHOR)
@@ -55,9 +75,7 @@ def items(part: Part, names: Names, item: str | None) -> Iterator[Item]:
             channel += _own(element, path, ".".join(("channel", *above, _local(element))))
 
 
-def _elements(
-    part: Part, wanted: tuple[str, ...]
-) -> Iterator[tuple[etree._Element, str, tuple[str, ...]]]:
+def _streamed(part: Part, wanted: tuple[str, ...]) -> Iterator[_Placed]:
     """Items, and what stands outside of them, each at its end with its path and the names above it."""
     counts, names, depth_of_item = [0], list[str](), 0
     for event, element in _events(part):
@@ -67,31 +85,82 @@ def _elements(
             names.append(_local(element))
             if not depth_of_item and names[-1] in wanted:
                 depth_of_item = len(names)
-            if len(names) == 1 and names[0].lower() == "html":
-                raise NotARecord("a page, and no feed")
+            if len(names) == 1:
+                _must_be_a_feed(element)
             continue
         counts.pop()
         if not depth_of_item or len(names) == depth_of_item:
             path = "/*" + "".join(f"/*[{count}]" for count in counts[1:])
-            above = tuple(name for name in names[1:-1] if name != "channel")
-            yield element, path, above
+            yield element, path, _above(names[:-1])
             _forget(element)
             depth_of_item = 0
         names.pop()
 
 
-def _events(part: Part) -> Iterator[tuple[str, etree._Element]]:
+def _walked(part: Part, wanted: tuple[str, ...]) -> Iterator[_Placed]:
+    """As `_streamed`, from the document as a whole, as a locator is followed."""
+    parser = etree.XMLParser(
+        recover=True, resolve_entities=False, no_network=True, encoding="utf-8"
+    )
     try:
-        yield from etree.iterparse(
-            _Utf8(part),
-            events=("start", "end"),
-            recover=True,
-            resolve_entities=False,
-            no_network=True,
-            encoding="utf-8",
-        )
+        root = etree.fromstring(_Utf8(part).whole(), parser)
     except etree.XMLSyntaxError:
         return
+    if root is not None:
+        _must_be_a_feed(root)
+        yield from _below(root, "/*", (), wanted)
+
+
+def _below(
+    element: etree._Element, path: str, above: tuple[str, ...], wanted: tuple[str, ...]
+) -> Iterator[_Placed]:
+    name = _local(element)
+    if name not in wanted:
+        for number, child in enumerate(element.iterchildren(etree.Element), start=1):
+            yield from _below(child, f"{path}/*[{number}]", (*above, name), wanted)
+    yield element, path, _above(above)
+
+
+def _above(names: Sequence[str]) -> tuple[str, ...]:
+    """The names above an element that tell it apart: neither the root's nor the channel's."""
+    return tuple(name for name in names[1:] if name != "channel")
+
+
+def _must_be_a_feed(root: etree._Element) -> None:
+    if _local(root).lower() == "html":
+        raise NotARecord("a page, and no feed")
+
+
+def _events(part: Part) -> Iterator[tuple[str, etree._Element]]:
+    """The parser's events up to where the document breaks; raises `_Broken` there.
+
+    A document that is larger than any locator is followed in is read on by pieces.
+    """
+    parser = etree.iterparse(
+        _Utf8(part),
+        events=("start", "end"),
+        recover=True,
+        resolve_entities=False,
+        no_network=True,
+        encoding="utf-8",
+    )
+    is_followed = len(part.body) <= MOST_BYTES
+    try:
+        for event, element in parser:
+            if is_followed and _is_broken(parser):
+                raise _Broken
+            yield event, element
+    except etree.XMLSyntaxError:
+        if is_followed:
+            raise _Broken from None
+        return
+    if is_followed and _is_broken(parser):
+        raise _Broken
+
+
+def _is_broken(parser: etree.iterparse) -> bool:
+    """Whether something was mended; a prefix without its namespace is none, every parser keeps it as it stands."""
+    return any(error.domain != etree.ErrorDomains.NAMESPACE for error in parser.error_log)
 
 
 class _Utf8:
@@ -107,6 +176,10 @@ class _Utf8:
         piece = self._start or self._text.read(_PIECE if size < 0 else min(size, _PIECE))
         self._start = ""
         return piece.encode("utf-8", errors="replace")
+
+    def whole(self) -> bytes:
+        """All of it at once."""
+        return (self._start + self._text.read()).encode("utf-8", errors="replace")
 
 
 def _forget(element: etree._Element) -> None:
