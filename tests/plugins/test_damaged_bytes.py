@@ -9,7 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from prw_plugin_merchant_feed import MerchantFeed
+from prw_plugin_merchant_feed import MerchantFeed, markup
+from prw_plugin_merchant_feed.words import Names
 from prw_sdk.adapter import Adapter
 from prw_sdk.evidence import Capture
 from prw_sdk.locate import leads_back
@@ -72,6 +73,7 @@ def test_a_long_feed_that_breaks_late_is_read_on_and_no_item_twice() -> None:
     (part,) = feed.parts
     broken = replace(part, body=body, sha256=hashlib.sha256(body).hexdigest())
     capture = replace(feed, parts=(broken,))
+    assert sum(not one.is_channel for one in markup.items(broken, Names({}), None)) == 2000
     records = reading.read(MerchantFeed(), capture)[0]
     titles = [
         claim.value_as_stated
