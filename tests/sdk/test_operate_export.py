@@ -21,7 +21,7 @@ from prw_sdk.operate import warc
 from prw_sdk.operate.tables import NAMES
 from prw_sdk.spool import codec
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import Item, ItemKey, NewCapture, Outcome, Settling, Verdict
+from prw_sdk.spool.model import Item, ItemKey, NewCapture, Outcome, RunEnd, Settling, Verdict
 from tests.sdk.commanding import invoke
 from tests.sdk.jobs import page
 from tests.sdk.misbehaving import answer
@@ -62,7 +62,7 @@ def keep(
     item = Item(key, "u", Verdict(Outcome.STORED), version, run.generation, at)
     settling = Settling(version, item, NewCapture(at, codec.encode(capture)), held)
     assert spool.ledger.settle_all([settling]) == [True]
-    spool.ledger.finish_run(run, at)
+    spool.ledger.finish_run(run, at, RunEnd(release=not held))
 
 
 def read(path: Path) -> list[tuple[str, dict[str, str], bytes, Any]]:
@@ -254,3 +254,23 @@ def test_a_source_that_the_spool_has_never_had_is_refused(
     assert "src_one, src_two" in wrong.stderr
     empty = invoke(command[0], spool.folder, *command[1:], "--source", "src_two", "--json")
     assert empty.exit_code == 0
+
+
+def test_what_is_held_is_marked_in_every_format(spool: Spool, tmp_path: Path) -> None:
+    """A capture that awaits the judgement of its run is told from one that counts; its mark has an id of its own."""
+    ids = []
+    keep(spool, "p1", (part(b"one"),), held=True)
+    for held in (True, False):
+        warc.export(spool, tmp_path / "out.warc")
+        (said,) = [one for one in read(tmp_path / "out.warc") if one[0] == "metadata"]
+        assert json.loads(said[2])["held"] is held
+        ids.append(said[1]["WARC-Record-ID"])
+        for format in ("jsonl", "csv", "parquet"):
+            out = tmp_path / "records"
+            invoke("records", spool.folder, "--format", format, "--out", out)
+            (row,) = _rows(out, format)
+            assert row["held"] == (held if format == "jsonl" else str(held).lower())
+        shown = invoke("records", spool.folder).stdout
+        assert ("held" in shown.splitlines()[-2]) == held
+        spool.ledger.revive("src_one", None, AT)
+    assert ids[0] != ids[1]

@@ -65,7 +65,8 @@ def records(
     """Read the captures of the spool DIR with the installed adapters, and print their records.
 
     With --format (or --json, which is `--format jsonl`) each line is one record with all its claims and where each of
-    them stands, written as it is read. Exit status 1 where a capture could not be read.
+    them stands, written as it is read; `held` marks those of captures that await the judgement of their run.
+    Exit status 1 where a capture could not be read.
     """
     wanted = Format.JSONL if json and format is None else format
     if wanted is None and out is not None:
@@ -115,6 +116,7 @@ def export(
 ) -> None:
     """Write the captures of the spool DIR as WARC, the archive format that other tools read.
 
+    The `metadata` record beside each says whether its capture is held: one that awaits the judgement of its run.
     Exit status 1 where captures are left out since their bytes are damaged.
     """
     with opened(Spool.existing(folder), source) as spool:

@@ -11,11 +11,11 @@ from prw_sdk.evidence import Capture, Claim, Presence, Record
 from prw_sdk.plugins import Plugins, UnknownAdapter
 from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import KeptCapture
+from prw_sdk.spool.model import CaptureState, KeptCapture
 
 COLUMNS = (
     *("source", "item", "record", "merchant", "title", "brand", "mpn", "gtin"),
-    *("price", "currency", "claims", "trouble"),
+    *("price", "currency", "claims", "held", "trouble"),
 )
 SHOWN = ("core:title", "core:brand", "core:mpn", "core:gtin", "offer:price", "offer:currency")
 """The attributes that have a column of their own in tables."""
@@ -31,21 +31,26 @@ class Reading:
     error: str | None = None
 
     @property
+    def held(self) -> bool:
+        """Whether the capture waits for the judgement of its run, or for a person where that was against it."""
+        return self.kept.state is CaptureState.HELD
+
+    @property
     def failed(self) -> bool:
         """Whether something must be mended; a page that is no record is none of that."""
         return self.code not in (None, "ABSENT", "NOT_A_RECORD")
 
     def row(self) -> tuple[object, ...]:
         """The reading as a row of `COLUMNS`."""
-        key, record = self.kept.key, self.record
+        key, record, held = self.kept.key, self.record, "held" if self.held else None
         if record is None:
-            gap = (None,) * (len(COLUMNS) - 3)
-            return (key.source_id, key.native_id, *gap, f"{self.code}: {self.error}")
+            gap = (None,) * (len(COLUMNS) - 4)
+            return (key.source_id, key.native_id, *gap, held, f"{self.code}: {self.error}")
         first = {claim.attribute: claim.value_as_stated for claim in reversed(record.claims)}
         shown = (first.get(attribute) for attribute in SHOWN)
         merchant = record.merchant and record.merchant.value_as_stated
         named = (key.source_id, key.native_id, record.record_id, merchant)
-        return (*named, *shown, len(record.claims), None)
+        return (*named, *shown, len(record.claims), held, None)
 
     def line(self) -> dict[str, object]:
         """The reading as a JSON object, with every claim and its locator."""
@@ -53,6 +58,7 @@ class Reading:
             "source_id": self.kept.key.source_id,
             "native_record_id": self.kept.key.native_id,
             "captured_at": self.kept.captured_at.isoformat(),
+            "held": self.held,
         }
         if self.record is None:
             return values | {"code": self.code, "error": self.error}

@@ -12,11 +12,15 @@ from typing import Any, BinaryIO
 from prw_sdk.operate.readings import SHOWN, Reading
 
 NAMES = (
-    *("source_id", "native_record_id", "captured_at", "record_id", "listing_key", "merchant"),
+    *("source_id", "native_record_id", "captured_at", "held"),
+    *("record_id", "listing_key", "merchant"),
     *(attribute.replace(":", "_") for attribute in SHOWN),
     *("claims", "code", "error"),
 )
-"""The columns of CSV and Parquet. `claims` holds all claims as JSON; `code` says why there is no record."""
+"""The columns of CSV and Parquet. `claims` holds all claims as JSON; `code` says why there is no record.
+
+`held` is `true` or `false`: whether the capture waits for the judgement of its run, and counts for nothing before.
+"""
 _ROWS = 1000
 
 
@@ -46,7 +50,14 @@ def values(reading: Reading) -> Mapping[str, object]:
     merchant = None if record is None or record.merchant is None else record.merchant
     shown = {attribute.replace(":", "_"): first.get(attribute) for attribute in SHOWN}
     said = json.dumps(line["claims"], ensure_ascii=False) if record is not None else None
-    known = {**line, **shown, "merchant": merchant and merchant.value_as_stated, "claims": said}
+    held = str(reading.held).lower()
+    known = {
+        **line,
+        **shown,
+        "held": held,
+        "merchant": merchant and merchant.value_as_stated,
+        "claims": said,
+    }
     return {name: known.get(name) for name in NAMES}
 
 

@@ -2,7 +2,8 @@
 
 One record a part: what a server answered is a `response`, what a browser made of it a `resource`, and a 304 a
 `revisit` of the earlier answer that it stands for. A `metadata` record beside each names source, item and role, so that
-nothing of the capture is lost. Bodies are kept decoded; headers that spoke of a transfer coding are left out.
+nothing of the capture is lost, and says whether it is held. Bodies are kept decoded; headers that spoke of a transfer
+coding are left out.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from prw_sdk.evidence import Capture, Part
 from prw_sdk.operate.writing import STREAM, opened
 from prw_sdk.spool.blobs import BlobDamaged, BlobMissing
 from prw_sdk.spool.folder import Spool
-from prw_sdk.spool.model import ItemKey, from_text
+from prw_sdk.spool.model import CaptureState, ItemKey, KeptCapture, from_text
 
 Cited = Callable[[Part], tuple[str, datetime] | None]
 _VERSION = "1.1"
@@ -71,7 +72,7 @@ def _write(spool: Spool, file: BinaryIO, target: Path, source_id: str | None) ->
             damaged += 1
             continue
         captures += 1
-        for record in _records(writer, capture, partial(_cited, spool, kept.key)):
+        for record in _records(writer, kept, capture, partial(_cited, spool, kept.key)):
             writer.write_record(record)
             records += 1
     return Exported(captures, records, damaged)
@@ -105,12 +106,16 @@ def _part_at(
     return next((part for part in parts if part["sha256"] == sha256), None)
 
 
-def _records(writer: WARCWriter, capture: Capture, cited: Cited) -> Iterator[Any]:
+def _records(
+    writer: WARCWriter, kept: KeptCapture, capture: Capture, cited: Cited
+) -> Iterator[Any]:
+    held = kept.state is CaptureState.HELD
     roles = frozenset(part.role for part in capture.parts)
     for part in capture.parts:
         main = _main(writer, part, capture, roles, cited)
         yield main
-        yield _metadata(writer, part, capture, main.rec_headers.get_header("WARC-Record-ID"))
+        concerns = main.rec_headers.get_header("WARC-Record-ID")
+        yield _metadata(writer, part, capture, concerns, held=held)
 
 
 def _main(
@@ -151,8 +156,13 @@ def _headers(part: Part, capture: Capture) -> dict[str, str]:
     }
 
 
-def _metadata(writer: WARCWriter, part: Part, capture: Capture, concerns: str) -> Any:
-    body = json.dumps(_said(part, capture), ensure_ascii=False, sort_keys=True).encode()
+def _metadata(
+    writer: WARCWriter, part: Part, capture: Capture, concerns: str, *, held: bool
+) -> Any:
+    said = {**_said(part, capture), "held": held}
+    # what is held now and let go later is said by two records, and one id names one record
+    named = _named(part, capture) + ("\0held" if held else "")
+    body = json.dumps(said, ensure_ascii=False, sort_keys=True).encode()
     return writer.create_warc_record(
         _address(part),
         "metadata",
@@ -161,7 +171,7 @@ def _metadata(writer: WARCWriter, part: Part, capture: Capture, concerns: str) -
         warc_content_type="application/json",
         warc_headers_dict={
             "WARC-Date": _date(part.fetched_at),
-            "WARC-Record-ID": f"<{uuid.uuid5(_IDS, _named(part, capture)).urn}>",
+            "WARC-Record-ID": f"<{uuid.uuid5(_IDS, named).urn}>",
             "WARC-Concurrent-To": concerns,
         },
     )
