@@ -10,7 +10,7 @@ from prw_plugin_schemaorg.articles import articles
 from prw_plugin_schemaorg.inventory import FIELDS, SURFACES
 from prw_plugin_schemaorg.page import ROLE, open_page
 from prw_plugin_schemaorg.records import records
-from prw_plugin_schemaorg.settings import SchemaOrgSettings, pinned, reading
+from prw_plugin_schemaorg.settings import PINNED, SchemaOrgSettings, reading
 from prw_plugin_schemaorg.stated import stated
 from prw_sdk.adapter import (
     Adapter,
@@ -23,6 +23,7 @@ from prw_sdk.adapter import (
     Stated,
     Target,
 )
+from prw_sdk.adapter.naming import pinned
 from prw_sdk.evidence import Capture, Record
 
 _ACCEPT = "text/html, application/xhtml+xml;q=0.9, */*;q=0.5"
@@ -62,4 +63,4 @@ class SchemaOrg(Adapter):
 
     def config(self, source: Source) -> Mapping[str, object]:
         """The market's hints, and how the source names its properties."""
-        return {**super().config(source), **pinned(cast(SchemaOrgSettings, source.settings))}
+        return {**super().config(source), **pinned(source.settings, *PINNED)}

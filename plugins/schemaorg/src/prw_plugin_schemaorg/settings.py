@@ -10,10 +10,13 @@ from types import MappingProxyType
 import parsel
 from pydantic import Field, field_validator, model_validator
 
-from prw_plugin_schemaorg.vocabulary import PROPERTIES, folded
-from prw_sdk.adapter import AdapterSettings, Disposition, Excluded, Stored
+from prw_plugin_schemaorg.vocabulary import PROPERTIES
+from prw_sdk.adapter import AdapterSettings, Disposition, Stored
+from prw_sdk.adapter.naming import AttributeNames, Exclusions, excluded, folded, table
 
-_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_.]*")
+PINNED = ("properties", "exclusions", "site_is_seller")
+"""The settings that `read` needs, pinned in each capture."""
+
 PROPERTY_PATHS = ("additionalProperty", "identifier")
 
 
@@ -35,10 +38,10 @@ class SchemaOrgSettings(AdapterSettings):
     """A CSS selector of the link from one page of a category to the next."""
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
-    properties: Mapping[str, str] = Field(default_factory=dict)
+    properties: AttributeNames = Field(default_factory=dict)
     """More names of properties, and the attribute each is kept under: ``{"Speicher": "storage:capacity"}``."""
-    exclusions: Mapping[str, str] = Field(default_factory=dict)
-    """Stated names that this source's records leave out, each with the reason; wins over everything else."""
+    exclusions: Exclusions = Field(default_factory=dict)
+    """Stated names (patterns with ``*``) that this source's records leave out, each with the reason; these win."""
     site_is_seller: bool = True
     """Whether a page that names no seller is an offer of the site's owner, whose name the page states.
 
@@ -65,22 +68,6 @@ class SchemaOrgSettings(AdapterSettings):
             raise ValueError(f"{selector!r} is no CSS selector: {error}") from error
         return selector
 
-    @field_validator("properties")
-    @classmethod
-    def _are_attributes(cls, properties: Mapping[str, str]) -> Mapping[str, str]:
-        for label, attribute in properties.items():
-            if not _ATTRIBUTE.fullmatch(attribute):
-                raise ValueError(f"{label!r} is kept under {attribute!r}: write an attribute's key")
-        return properties
-
-    @field_validator("exclusions")
-    @classmethod
-    def _have_reasons(cls, exclusions: Mapping[str, str]) -> Mapping[str, str]:
-        for name, reason in exclusions.items():
-            if not reason.strip():
-                raise ValueError(f"{name!r} is excluded without a reason")
-        return exclusions
-
     @model_validator(mode="after")
     def _has_a_start(self) -> SchemaOrgSettings:
         if not self.site and not self.sitemaps and not self.categories:
@@ -105,38 +92,23 @@ class Reading:
     def attribute_of(self, label: str, path: str = PROPERTY_PATHS[0]) -> str | None:
         """What a labelled property is kept under; None where it is left out."""
         name = f"{path}.{label}"
-        return None if name in self.exclusions else self.properties.get(folded(label))
+        return None if excluded(self.exclusions, name) else self.properties.get(folded(label))
 
     def disposition(self, name: str) -> Disposition | None:
         """What this source's own settings, or the names of properties, say of a stated name."""
-        if name in self.exclusions:
-            return Excluded(self.exclusions[name])
+        left_out = excluded(self.exclusions, name)
+        if left_out is not None:
+            return left_out
         path, _, label = name.partition(".")
         attribute = self.attribute_of(label, path) if path in PROPERTY_PATHS else None
         return None if attribute is None else Stored(attribute)
 
 
-def pinned(settings: SchemaOrgSettings) -> dict[str, object]:
-    """What is pinned in each capture (JSON values)."""
-    return {
-        "properties": dict(settings.properties),
-        "exclusions": dict(settings.exclusions),
-        "site_is_seller": settings.site_is_seller,
-    }
-
-
 def reading(config: Mapping[str, object]) -> Reading:
     """Take it out of a capture's config again."""
-    own = {folded(label): attribute for label, attribute in _texts(config, "properties")}
+    own = {folded(label): attribute for label, attribute in table(config, "properties").items()}
     return Reading(
         MappingProxyType({**PROPERTIES, **own}),
-        MappingProxyType(dict(_texts(config, "exclusions"))),
+        MappingProxyType(table(config, "exclusions")),
         config.get("site_is_seller") is not False,
-    )
-
-
-def _texts(config: Mapping[str, object], name: str) -> list[tuple[str, str]]:
-    table = config.get(name)
-    return (
-        [(str(key), str(text)) for key, text in table.items()] if isinstance(table, Mapping) else []
     )

@@ -128,8 +128,3 @@ PROPERTIES: Mapping[str, str] = MappingProxyType(
     {label: attribute for attribute, labels in _LABELS.items() for label in labels}
 )
 """What shops call a property (`additionalProperty`, `identifier`), folded as by `folded`, and what it is."""
-
-
-def folded(label: str) -> str:
-    """A label as it is compared: without case, runs of white space, and a closing colon."""
-    return " ".join(label.split()).rstrip(" :").casefold()
