@@ -10,7 +10,7 @@ from urllib.parse import quote
 from prw_plugin_shopify.inventory import FIELDS, SURFACES, disposition
 from prw_plugin_shopify.listing import ACCEPT, listed, unlocked
 from prw_plugin_shopify.reading import EMBED, PRODUCT, SHOP, opened, records
-from prw_plugin_shopify.settings import ShopifySettings, pinned
+from prw_plugin_shopify.settings import ShopifySettings
 from prw_sdk.adapter import (
     Adapter,
     Batch,
@@ -23,6 +23,7 @@ from prw_sdk.adapter import (
     Stated,
     Target,
 )
+from prw_sdk.adapter.naming import pinned
 from prw_sdk.evidence import Capture, Part, Record
 from prw_sdk.take import stated
 
@@ -84,7 +85,10 @@ class Shopify(Adapter):
 
     def config(self, source: Source) -> Mapping[str, object]:
         """The market's hints, and how the source names things."""
-        return {**super().config(source), **pinned(cast(ShopifySettings, source.settings))}
+        return {
+            **super().config(source),
+            **pinned(source.settings, "options", "fields", "exclusions"),
+        }
 
 
 async def _served(net: Net, role: str, url: str) -> Part | None:
