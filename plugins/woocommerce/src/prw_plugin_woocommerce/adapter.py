@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary
 from prw_plugin_woocommerce.inventory import FIELDS, SURFACES, disposition
 from prw_plugin_woocommerce.listing import ACCEPT, API, PAGE_SIZE, Products, listed
 from prw_plugin_woocommerce.reading import PRODUCT, SITE, VARIATIONS, opened, records
-from prw_plugin_woocommerce.settings import WooCommerceSettings, pinned
+from prw_plugin_woocommerce.settings import WooCommerceSettings
 from prw_sdk.adapter import (
     Adapter,
     Batch,
@@ -25,6 +25,7 @@ from prw_sdk.adapter import (
     Stated,
     Target,
 )
+from prw_sdk.adapter.naming import pinned
 from prw_sdk.evidence import Capture, Part, Record
 from prw_sdk.take import json_node, stated
 
@@ -107,7 +108,10 @@ class WooCommerce(Adapter):
 
     def config(self, source: Source) -> Mapping[str, object]:
         """The market's hints, and how the source names things."""
-        return {**super().config(source), **pinned(cast(WooCommerceSettings, source.settings))}
+        return {
+            **super().config(source),
+            **pinned(source.settings, "attributes", "fields", "exclusions"),
+        }
 
 
 def _targets(settings: WooCommerceSettings, number: int, found: Products) -> Iterable[Target]:

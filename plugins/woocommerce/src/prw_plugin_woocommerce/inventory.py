@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from prw_sdk.adapter import Disposition, Excluded, Stored, matching
+from prw_sdk.adapter.naming import declared, folded, labelled, named, table
 
 SELLER = "offer:seller"
 PRICE = "offer:price"
@@ -90,13 +91,7 @@ _LEFT_OUT: Mapping[tuple[str, ...], str] = {
 }
 
 
-def _declared() -> Iterator[tuple[str, Disposition]]:
-    yield from ((name, Stored(attribute)) for name, attribute in _STORED.items())
-    for names, reason in _LEFT_OUT.items():
-        yield from ((name, Excluded(reason)) for name in names)
-
-
-FIELDS: Mapping[str, Disposition] = MappingProxyType(dict(_declared()))
+FIELDS = declared(_STORED, _LEFT_OUT)
 
 _LABELS: Mapping[str, tuple[str, ...]] = {
     "storage:capacity": ("capacity", "storage", "storage capacity", "kapazität", "speicher"),
@@ -109,15 +104,8 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
     "core:mpn": ("mpn", "part number", "manufacturer part number", "herstellernummer"),
     "core:gtin": ("gtin", "ean", "upc", "isbn"),
 }
-ATTRIBUTES: Mapping[str, str] = MappingProxyType(
-    {label: attribute for attribute, labels in _LABELS.items() for label in labels}
-)
+ATTRIBUTES = labelled(_LABELS)
 """What shops call an attribute, folded as by `folded`, and what it is."""
-
-
-def folded(label: str) -> str:
-    """A label as it is compared: without case, runs of white space, and a closing colon."""
-    return " ".join(label.split()).rstrip(" :").casefold()
 
 
 def disposition(name: str, config: Mapping[str, object]) -> Disposition | None:
@@ -125,25 +113,19 @@ def disposition(name: str, config: Mapping[str, object]) -> Disposition | None:
 
     Where those name another field as the seller, the site's own name is not taken for it (rule 15).
     """
-    reason = _table(config, "exclusions").get(name)
-    if reason is not None:
-        return Excluded(reason)
-    own = _table(config, "fields")
-    if name in own:
-        return Stored(own[name])
+    own = named(config, name)
+    if own is not None:
+        return own
     if name.startswith("attribute."):
-        more = {folded(one): key for one, key in _table(config, "attributes").items()}
+        more = {folded(one): key for one, key in table(config, "attributes").items()}
         attribute = {**ATTRIBUTES, **more}.get(folded(name.removeprefix("attribute.")))
         if attribute is not None:
             return Stored(attribute)
     found = matching(FIELDS, name)
-    if isinstance(found, Stored) and found.target == SELLER and SELLER in own.values():
+    if (
+        isinstance(found, Stored)
+        and found.target == SELLER
+        and SELLER in table(config, "fields").values()
+    ):
         return FIELDS["site.name.publisher"]
     return found
-
-
-def _table(config: Mapping[str, object], name: str) -> dict[str, str]:
-    table = config.get(name)
-    return (
-        {str(key): str(text) for key, text in table.items()} if isinstance(table, Mapping) else {}
-    )
