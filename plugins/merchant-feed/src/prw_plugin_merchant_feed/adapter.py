@@ -8,7 +8,7 @@ from typing import cast
 from prw_plugin_merchant_feed.encoding import FEED, parts
 from prw_plugin_merchant_feed.inventory import FIELDS, SURFACES, disposition
 from prw_plugin_merchant_feed.reading import leaves, records
-from prw_plugin_merchant_feed.settings import MerchantFeedSettings, pinned
+from prw_plugin_merchant_feed.settings import PINNED, MerchantFeedSettings
 from prw_sdk.adapter import (
     Adapter,
     Batch,
@@ -20,6 +20,7 @@ from prw_sdk.adapter import (
     Stated,
     Target,
 )
+from prw_sdk.adapter.naming import pinned
 from prw_sdk.evidence import Capture, Record
 from prw_sdk.take import stated
 
@@ -67,4 +68,4 @@ class MerchantFeed(Adapter):
 
     def config(self, source: Source) -> Mapping[str, object]:
         """The market's hints, and what the feed's names stand for."""
-        return {**super().config(source), **pinned(cast(MerchantFeedSettings, source.settings))}
+        return {**super().config(source), **pinned(source.settings, *PINNED)}

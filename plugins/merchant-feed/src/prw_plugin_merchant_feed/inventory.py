@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from prw_sdk.adapter import Disposition, Excluded, Stored, matching
+from prw_sdk.adapter.naming import declared, folded, labelled, named, table
 
 SELLER = "offer:seller"
 
@@ -107,13 +108,7 @@ _LEFT_OUT: Mapping[tuple[str, ...], str] = {
 }
 
 
-def _declared() -> Iterator[tuple[str, Disposition]]:
-    yield from ((name, Stored(attribute)) for name, attribute in _STORED.items())
-    for names, reason in _LEFT_OUT.items():
-        yield from ((name, Excluded(reason)) for name in names)
-
-
-FIELDS: Mapping[str, Disposition] = MappingProxyType(dict(_declared()))
+FIELDS = declared(_STORED, _LEFT_OUT)
 
 _LABELS: Mapping[str, tuple[str, ...]] = {
     "storage:capacity": ("capacity", "storage capacity", "kapazität", "speicherkapazität"),
@@ -121,7 +116,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
     "storage:interface": ("interface", "schnittstelle"),
     "storage:form_factor": ("form factor", "formfaktor", "bauform"),
 }
-_DETAILS = {label: attribute for attribute, labels in _LABELS.items() for label in labels}
+_DETAILS = labelled(_LABELS)
 
 
 def disposition(name: str, config: Mapping[str, object]) -> Disposition | None:
@@ -129,26 +124,17 @@ def disposition(name: str, config: Mapping[str, object]) -> Disposition | None:
 
     The publisher is no seller where the settings say so, or name another field as the seller (rule 15).
     """
-    reason = table(config, "exclusions").get(name)
-    if reason is not None:
-        return Excluded(reason)
-    own = table(config, "fields")
-    if name in own:
-        return Stored(own[name])
+    own = named(config, name)
+    if own is not None:
+        return own
     if name.startswith("detail."):
-        attribute = _DETAILS.get(" ".join(name.removeprefix("detail.").split()).casefold())
+        attribute = _DETAILS.get(folded(name.removeprefix("detail.")))
         if attribute is not None:
             return Stored(attribute)
     found = matching(FIELDS, name)
     is_publisher = name.startswith("channel.") and isinstance(found, Stored)
-    if is_publisher and (config.get("publisher_is_seller") is False or SELLER in own.values()):
+    if is_publisher and (
+        config.get("publisher_is_seller") is False or SELLER in table(config, "fields").values()
+    ):
         return FIELDS["channel.publisher"]
     return found
-
-
-def table(config: Mapping[str, object], name: str) -> dict[str, str]:
-    """A table of texts out of a capture's config; empty where there is none."""
-    found = config.get(name)
-    return (
-        {str(key): str(text) for key, text in found.items()} if isinstance(found, Mapping) else {}
-    )

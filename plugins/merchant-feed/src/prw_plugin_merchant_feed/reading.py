@@ -11,9 +11,10 @@ from urllib.parse import quote
 
 from prw_plugin_merchant_feed import markup, tables
 from prw_plugin_merchant_feed.encoding import FEED, is_xml, stream
-from prw_plugin_merchant_feed.inventory import SELLER, table
+from prw_plugin_merchant_feed.inventory import SELLER
 from prw_plugin_merchant_feed.words import Names
 from prw_sdk.adapter import Disposition, NotARecord, Stored
+from prw_sdk.adapter.naming import table
 from prw_sdk.evidence import Capture, Part, Presence, Record
 from prw_sdk.take import Leaf, take
 

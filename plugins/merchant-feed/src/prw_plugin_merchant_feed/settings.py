@@ -1,4 +1,4 @@
-"""What a source of this adapter can be told, and what of it is pinned in each capture."""
+"""What a source of this adapter can be told."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from collections.abc import Mapping
 
 from pydantic import Field, field_validator
 
-from prw_sdk.adapter import AdapterSettings
+from prw_sdk.adapter.naming import NamingSettings
 
-_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_.]*")
+PINNED = ("columns", "item", "fields", "exclusions", "publisher_is_seller")
+"""The settings that `read` needs, pinned in each capture."""
+
 _NAME = re.compile(r"[a-z][a-z0-9_]*(\.[a-z0-9_]+)*")
 
 
-class MerchantFeedSettings(AdapterSettings):
+class MerchantFeedSettings(NamingSettings):
     """Where the feeds are, and what their columns and elements stand for."""
 
     feeds: tuple[str, ...] = Field(min_length=1)
@@ -22,10 +24,6 @@ class MerchantFeedSettings(AdapterSettings):
     """What the feed's own columns or elements are in Google's words: ``{"Artikelnr." = "id", "Preis" = "price"}``."""
     item: str | None = Field(default=None, pattern=r"^[A-Za-z_][\w.-]*$")
     """The XML element that holds one product, where it is neither ``item`` nor ``entry``."""
-    fields: Mapping[str, str] = Field(default_factory=dict)
-    """Stated names that are kept under another attribute: ``{"detail.Speicher": "storage:capacity"}``."""
-    exclusions: Mapping[str, str] = Field(default_factory=dict)
-    """Stated names that this source's records leave out, each with the reason; wins over everything else."""
     publisher_is_seller: bool = True
     """Whether an item without a seller is an offer of the feed's publisher, whose name the feed states.
 
@@ -54,34 +52,3 @@ class MerchantFeedSettings(AdapterSettings):
                     "image_link; what it is kept under goes into `fields`"
                 )
         return columns
-
-    @field_validator("fields")
-    @classmethod
-    def _are_attributes(cls, fields: Mapping[str, str]) -> Mapping[str, str]:
-        for name, attribute in fields.items():
-            if not _ATTRIBUTE.fullmatch(attribute):
-                raise ValueError(
-                    f"{name!r} is kept under {attribute!r}: write an attribute's key, such as core:mpn"
-                )
-        return fields
-
-    @field_validator("exclusions")
-    @classmethod
-    def _have_reasons(cls, exclusions: Mapping[str, str]) -> Mapping[str, str]:
-        for name, reason in exclusions.items():
-            if not reason.strip():
-                raise ValueError(
-                    f"{name!r} is excluded without a reason: write why no record carries it"
-                )
-        return exclusions
-
-
-def pinned(settings: MerchantFeedSettings) -> dict[str, object]:
-    """What is pinned in each capture (JSON values)."""
-    return {
-        "columns": dict(settings.columns),
-        "item": settings.item,
-        "fields": dict(settings.fields),
-        "exclusions": dict(settings.exclusions),
-        "publisher_is_seller": settings.publisher_is_seller,
-    }
