@@ -7,7 +7,7 @@ from typing import cast
 
 from prw_plugin_marketplace_offers.inventory import FIELDS, SURFACES
 from prw_plugin_marketplace_offers.records import ROLE, leaves, records
-from prw_plugin_marketplace_offers.settings import OffersSettings, pinned, reading
+from prw_plugin_marketplace_offers.settings import PINNED, OffersSettings, reading
 from prw_plugin_marketplace_offers.walk import ACCEPT, Walk
 from prw_sdk.adapter import (
     Adapter,
@@ -22,6 +22,7 @@ from prw_sdk.adapter import (
     Stored,
     Target,
 )
+from prw_sdk.adapter.naming import pinned
 from prw_sdk.evidence import Capture, Part, Record
 from prw_sdk.take import SELLER, stated
 
@@ -67,4 +68,4 @@ class MarketplaceOffers(Adapter):
 
     def config(self, source: Source) -> Mapping[str, object]:
         """The market's hints, and where an offer stands in a page."""
-        return {**super().config(source), **pinned(cast(OffersSettings, source.settings))}
+        return {**super().config(source), **pinned(source.settings, *PINNED)}

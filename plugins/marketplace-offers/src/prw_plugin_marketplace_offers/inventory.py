@@ -5,10 +5,11 @@ The names are those that marketplaces use for the same thing again and again; a 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from prw_sdk.adapter import Disposition, Excluded, Stored
+from prw_sdk.adapter.naming import declared
 from prw_sdk.take import SELLER
 
 SURFACES: Mapping[str, Disposition] = MappingProxyType(
@@ -67,11 +68,4 @@ _LEFT_OUT: Mapping[tuple[str, ...], str] = {
 }
 
 
-def _inventory() -> Iterator[tuple[str, Disposition]]:
-    for names, reason in _LEFT_OUT.items():
-        yield from ((name, Excluded(reason)) for name in names)
-    for attribute, names in _STORED.items():
-        yield from ((name, Stored(attribute)) for name in names)
-
-
-FIELDS: Mapping[str, Disposition] = MappingProxyType(dict(_inventory()))
+FIELDS = declared({name: key for key, names in _STORED.items() for name in names}, _LEFT_OUT)

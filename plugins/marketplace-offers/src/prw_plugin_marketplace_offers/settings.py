@@ -11,10 +11,13 @@ from types import MappingProxyType
 
 from pydantic import Field, field_validator, model_validator
 
-from prw_sdk.adapter import AdapterSettings, Disposition, Excluded, Stored, matching
+from prw_sdk.adapter import Disposition, Stored
+from prw_sdk.adapter.naming import NamingSettings, excluded, table
 from prw_sdk.take import SELLER
 
-_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_.]*")
+PINNED = ("items", "offers", "id", "seller", "tell_apart", "fields", "exclusions")
+"""The settings that `read` needs, pinned in each capture."""
+
 _POINTER = re.compile(r"(/[^/]*)*")
 
 
@@ -33,7 +36,7 @@ class Paging(StrEnum):
     """By the address that the page before gives under `next`."""
 
 
-class OffersSettings(AdapterSettings):
+class OffersSettings(NamingSettings):
     """Where a marketplace's offers are listed, how its pages follow each other, and how an offer names its fields.
 
     Pointers are JSON Pointers (RFC 6901): `items`, `total` and `next` into a page, the others into an item or offer.
@@ -65,10 +68,6 @@ class OffersSettings(AdapterSettings):
     tolerance: Decimal = Field(default=Decimal("0.02"), ge=0, le=1)
     """The share of the stated total that may never have been seen without the run being called incomplete."""
     most_pages: int = Field(default=10_000, ge=1)
-    fields: Mapping[str, str] = Field(default_factory=dict)
-    """More names of fields, and the attribute each is kept under: ``{"specs.capacity": "storage:capacity"}``."""
-    exclusions: Mapping[str, str] = Field(default_factory=dict)
-    """Stated names (patterns with ``*``) that this source's records leave out, each with the reason; these win."""
 
     @field_validator("items", "offers", "id", "seller", "tell_apart", "next", "total")
     @classmethod
@@ -79,22 +78,6 @@ class OffersSettings(AdapterSettings):
                     f"{pointer!r} is no JSON Pointer: write '/offers' or '/seller/name'"
                 )
         return given
-
-    @field_validator("fields")
-    @classmethod
-    def _are_attributes(cls, fields: Mapping[str, str]) -> Mapping[str, str]:
-        for name, attribute in fields.items():
-            if not _ATTRIBUTE.fullmatch(attribute):
-                raise ValueError(f"{name!r} is kept under {attribute!r}: write an attribute's key")
-        return fields
-
-    @field_validator("exclusions")
-    @classmethod
-    def _have_reasons(cls, exclusions: Mapping[str, str]) -> Mapping[str, str]:
-        for name, reason in exclusions.items():
-            if not reason.strip():
-                raise ValueError(f"{name!r} is excluded without a reason")
-        return exclusions
 
     @model_validator(mode="after")
     def _can_be_told_apart(self) -> OffersSettings:
@@ -124,9 +107,7 @@ class Reading:
 
     def disposition(self, name: str) -> Disposition | None:
         """What this source's own settings say of a stated name."""
-        left_out = matching(
-            {one: Excluded(reason) for one, reason in self.exclusions.items()}, name
-        )
+        left_out = excluded(self.exclusions, name)
         if left_out is not None:
             return left_out
         if name in (self.seller_name, dotted(self.seller)):
@@ -146,19 +127,6 @@ def dotted(pointer: str) -> str:
     return ".".join(token.replace("~1", "/").replace("~0", "~") for token in tokens)
 
 
-def pinned(settings: OffersSettings) -> dict[str, object]:
-    """What is pinned in each capture (JSON values)."""
-    return {
-        "items": settings.items,
-        "offers": settings.offers,
-        "id": settings.id,
-        "seller": settings.seller,
-        "tell_apart": list(settings.tell_apart),
-        "fields": dict(settings.fields),
-        "exclusions": dict(settings.exclusions),
-    }
-
-
 def reading(config: Mapping[str, object]) -> Reading:
     """Take it out of a capture's config again."""
     usual, offers, apart = Reading(), config.get("offers"), config.get("tell_apart")
@@ -168,12 +136,6 @@ def reading(config: Mapping[str, object]) -> Reading:
         id=str(config.get("id", usual.id)),
         seller=str(config.get("seller", usual.seller)),
         tell_apart=tuple(map(str, apart)) if isinstance(apart, list | tuple) else (),
-        fields=MappingProxyType(_texts(config.get("fields"))),
-        exclusions=MappingProxyType(_texts(config.get("exclusions"))),
-    )
-
-
-def _texts(table: object) -> dict[str, str]:
-    return (
-        {str(key): str(text) for key, text in table.items()} if isinstance(table, Mapping) else {}
+        fields=MappingProxyType(table(config, "fields")),
+        exclusions=MappingProxyType(table(config, "exclusions")),
     )
