@@ -10,9 +10,10 @@ from types import MappingProxyType
 from parsel import css2xpath
 from pydantic import Field, field_validator, model_validator
 
-from prw_sdk.adapter import AdapterSettings, Disposition, Excluded, Stored, matching
+from prw_sdk.adapter import AdapterSettings, Disposition, Stored, naming
+from prw_sdk.adapter.naming import AttributeNames, Exclusions, excluded, table
 
-_ATTRIBUTE = re.compile(r"[a-z][a-z0-9_]*:[a-z][a-z0-9_.]*")
+_PINNED = ("rows", "row_label", "row_value", "not_found", "statements", "labels", "exclusions")
 _WITH_ATTRIBUTE = re.compile(r"(?P<css>.*\S)@(?P<attribute>[\w:-]+)", re.DOTALL)
 
 SELECTORS: Mapping[str, str] = MappingProxyType(
@@ -88,9 +89,9 @@ class RenderedShopSettings(AdapterSettings):
     """Links to the pages of ``shipping``, ``returns`` and ``warranty``; an empty one means that it is left out."""
     statements: str = "main p, main li, main dd"
     """The single statements of a policy page."""
-    labels: Mapping[str, str] = Field(default_factory=dict)
+    labels: AttributeNames = Field(default_factory=dict)
     """More labels and names (``data.stock``), and the attribute each is kept under."""
-    exclusions: Mapping[str, str] = Field(default_factory=dict)
+    exclusions: Exclusions = Field(default_factory=dict)
     """Labels and names (patterns with ``*``) that records leave out, each with the reason; these win."""
 
     @field_validator("links", "next", "wait_for", "wait_for_list", "rows", "row_label", "row_value")
@@ -119,22 +120,6 @@ class RenderedShopSettings(AdapterSettings):
         if unknown:
             raise ValueError(f"no policy is called {unknown[0]!r}: write {', '.join(POLICIES)}")
         return policies
-
-    @field_validator("labels")
-    @classmethod
-    def _are_attributes(cls, labels: Mapping[str, str]) -> Mapping[str, str]:
-        for label, attribute in labels.items():
-            if not _ATTRIBUTE.fullmatch(attribute):
-                raise ValueError(f"{label!r} is kept under {attribute!r}: write an attribute's key")
-        return labels
-
-    @field_validator("exclusions")
-    @classmethod
-    def _have_reasons(cls, exclusions: Mapping[str, str]) -> Mapping[str, str]:
-        for label, reason in exclusions.items():
-            if not reason.strip():
-                raise ValueError(f"{label!r} is excluded without a reason")
-        return exclusions
 
     @model_validator(mode="after")
     def _has_a_start(self) -> RenderedShopSettings:
@@ -177,8 +162,7 @@ class Reading:
     def disposition(self, name: str) -> Disposition | None:
         """What this source's own settings say of a stated name; a row goes by its label alone too."""
         for known in (name, name.removeprefix("specs.")):
-            reasons = {one: Excluded(reason) for one, reason in self.exclusions.items()}
-            left_out = matching(reasons, known)
+            left_out = excluded(self.exclusions, known)
             if left_out is not None:
                 return left_out
             if known in self.labels:
@@ -189,34 +173,20 @@ class Reading:
 def pinned(settings: RenderedShopSettings) -> dict[str, object]:
     """What is pinned in each capture (JSON values)."""
     chosen = {**SELECTORS, **settings.selectors}
-    return {
-        "selectors": {name: css for name, css in chosen.items() if css},
-        "rows": settings.rows,
-        "row_label": settings.row_label,
-        "row_value": settings.row_value,
-        "not_found": settings.not_found,
-        "statements": settings.statements,
-        "labels": dict(settings.labels),
-        "exclusions": dict(settings.exclusions),
-    }
+    selectors = {name: css for name, css in chosen.items() if css}
+    return {**naming.pinned(settings, *_PINNED), "selectors": selectors}
 
 
 def reading(config: Mapping[str, object]) -> Reading:
     """Take it out of a capture's config again."""
     usual, not_found = Reading(), config.get("not_found")
     return Reading(
-        selectors=_texts(config.get("selectors")) or usual.selectors,
+        selectors=table(config, "selectors") or usual.selectors,
         rows=str(config.get("rows", usual.rows)),
         row_label=str(config.get("row_label", usual.row_label)),
         row_value=str(config.get("row_value", usual.row_value)),
         not_found=not_found if isinstance(not_found, str) else None,
         statements=str(config.get("statements", usual.statements)),
-        labels=_texts(config.get("labels")),
-        exclusions=_texts(config.get("exclusions")),
-    )
-
-
-def _texts(table: object) -> dict[str, str]:
-    return (
-        {str(key): str(text) for key, text in table.items()} if isinstance(table, Mapping) else {}
+        labels=table(config, "labels"),
+        exclusions=table(config, "exclusions"),
     )
