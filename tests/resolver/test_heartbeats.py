@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ import pytest
 from prw.collector.v1 import collector_service_pb2 as pb
 from prw.errors import Code
 from prw_resolver.intake.collectors.service import look
+from prw_resolver.intake.store import drop_old_reports
 from tests.resolver.collecting import (
     AT,
     Caller,
@@ -25,7 +27,7 @@ from tests.resolver.collecting import (
 
 Rows = psycopg.Connection[dict[str, Any]]
 
-MINUTE = timedelta(minutes=1)
+MINUTE, DAY = timedelta(minutes=1), timedelta(days=1)
 LONG_RUNNING, SCHEDULED = pb.RUNTIME_KIND_LONG_RUNNING, pb.RUNTIME_KIND_SCHEDULED
 SUCCEEDED, PARTIAL, FAILED = (
     pb.RUN_OUTCOME_SUCCEEDED,
@@ -228,6 +230,70 @@ async def test_old_signs_of_life_are_dropped_and_reports_kept(
         (AT, "succeeded"),
         (AT + MINUTE, None),
     ]
+
+
+async def test_old_reports_are_dropped_but_for_the_last_of_each_source(
+    resolver: Running, superuser: Rows
+) -> None:
+    """What `collectors` tells stays the same: the last report and success of the instance and of each source."""
+    collector = await registered(resolver, sources=("src_one", "src_two"))
+    failed = pb.RunError(code="UPSTREAM_500")
+    runs = [
+        (PARTIAL, [of("src_one"), of("src_two", failed)]),
+        (SUCCEEDED, [of("src_two")]),
+        (FAILED, [of("src_two", failed)]),
+        (FAILED, [of("src_two", failed)]),
+        (SUCCEEDED, [of("src_one")]),
+        (FAILED, [of("src_one", failed)]),
+        (FAILED, [of("src_one", failed)]),
+    ]
+    for minute, (outcome, sources) in enumerate(runs):
+        await collector.beat(AT + minute * MINUTE, report(outcome, sources=sources))
+    superuser.execute("update collector_heartbeat set received_at = received_at - interval '89 d'")
+    await collector.beat(AT + timedelta(hours=1), report(FAILED))
+    assert len(minutes(superuser)) == len(runs) + 1
+    superuser.execute("update collector_heartbeat set received_at = received_at - interval '2 d'")
+    answer = await collector.beat(AT + timedelta(hours=2), report(FAILED))
+    # src_two: last success 1, last report 3; src_one and the instance: last success 4, last report 6
+    assert minutes(superuser) == [1, 3, 4, 6, 60, 120]
+    assert answer.last_success.ToDatetime(tzinfo=UTC) == AT + 4 * MINUTE
+
+
+async def test_reports_are_dropped_in_bounded_numbers_once_a_day(
+    resolver: Running, superuser: Rows
+) -> None:
+    """Those of years go day by day, at an instance's first report of the day; other tenants' stay."""
+    collector = await registered(resolver)
+    other = await registered(resolver, tenant="ten_synth_b")
+    for minute in range(10):
+        await collector.beat(AT + minute * MINUTE, report(FAILED))
+        await other.beat(AT + minute * MINUTE, report(FAILED))
+    superuser.execute("update collector_heartbeat set received_at = received_at - interval '1 y'")
+    assert await dropped(resolver, at_most=4) == 4
+    of_today = "update collector_heartbeat set received_at = clock_timestamp() + %s where at = %s"
+    for minute, received, expected in ((9, MINUTE, 3), (8, MINUTE, 0), (8, -400 * DAY, 2)):
+        superuser.execute(of_today, (received, AT + minute * MINUTE))
+        assert await dropped(resolver, at_most=3) == expected
+    rows = superuser.execute("select tenant_id from collector_heartbeat").fetchall()
+    assert Counter(row["tenant_id"] for row in rows) == {"ten_synth_a": 1, "ten_synth_b": 10}
+
+
+async def dropped(resolver: Running, at_most: int) -> int:
+    """How many reports of the instance are dropped now."""
+    kept = timedelta(days=90)
+    async with resolver.parts.db.transaction("ten_synth_a") as conn:
+        return await drop_old_reports(conn, "ten_synth_a", "ci_one", kept, at_most)
+
+
+def of(source: str, error: pb.RunError | None = None) -> pb.SourceRun:
+    """What a run came to for a source."""
+    return pb.SourceRun(source_id=f"ten_synth_a.{source}", error=error)
+
+
+def minutes(superuser: Rows) -> list[int]:
+    """When the instance reported."""
+    rows = superuser.execute("select at from collector_heartbeat order by at").fetchall()
+    return [(row["at"] - AT) // MINUTE for row in rows]
 
 
 async def test_heartbeats_of_one_instance_at_once_are_all_recorded(

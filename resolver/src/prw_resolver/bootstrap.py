@@ -161,6 +161,7 @@ def build_intake(parts: Parts) -> Intake:
         put_limit=parts.settings.put_limit,
         clock_skew=parts.settings.clock_skew,
         lease=parts.settings.lease,
+        reports_kept=parts.settings.reports_kept,
     )
 
 

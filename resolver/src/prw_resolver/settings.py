@@ -41,6 +41,8 @@ class ResolverSettings(ServerSettings):
     """How far a collector's clock may be ahead of the resolver's; what it dates later is refused."""
     lease: timedelta = timedelta(seconds=90)
     """How long a heartbeat keeps a long-running collector live."""
+    reports_kept: timedelta = Field(default=timedelta(days=90), ge=timedelta(days=1))
+    """How long reports of collectors' runs are kept; the last ones of each collector and source always are."""
 
     token_key: Path | None = None
     """PEM file of the key that signs tokens; made below the state folder at the first use."""

@@ -47,7 +47,11 @@ class Intake:
     lease: timedelta = LEASE
     """How long a heartbeat keeps a long-running instance live."""
     signs_of_life_kept: timedelta = timedelta(days=1)
-    """How long heartbeats without a report are kept; reports of runs stay."""
+    """How long heartbeats without a report are kept."""
+    reports_kept: timedelta = timedelta(days=90)
+    """How long reports of runs are kept that a newer one has replaced."""
+    reports_dropped_at_once: int = 5000
+    """How many of them one heartbeat drops."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -195,6 +195,14 @@ async def drop_old_signs_of_life(
     )
 
 
+async def drop_old_reports(
+    conn: Connection, tenant_id: str, instance_id: str, kept: timedelta, at_most: int
+) -> int:
+    """At the first report of a day: forget those older than that which say nothing any more; how many they were."""
+    values = {"tenant_id": tenant_id, "instance_id": instance_id, "kept": kept}
+    return await _SQL.run(conn, "drop_old_reports", **values, at_most=at_most)
+
+
 async def standings(
     conn: Connection, tenant_id: str, lease: timedelta, instance_id: str | None = None
 ) -> list[Standing]:

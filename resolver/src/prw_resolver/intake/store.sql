@@ -115,6 +115,38 @@ where h.tenant_id = %(tenant_id)s and h.instance_id = %(instance_id)s and h.run_
         where newer.tenant_id = h.tenant_id and newer.instance_id = h.instance_id and newer.at > h.at
     );
 
+-- name: drop_old_reports
+-- Reports of an instance's runs that nobody asks for any more, oldest first and at most so many, at its first report of
+-- a day. The last one stays, the last good one, and for each source the last one and the last without an error.
+with report as (
+    select r.at, r.received_at, r.run_outcome, r.run from resolver.collector_heartbeat as r
+    where r.tenant_id = %(tenant_id)s and r.instance_id = %(instance_id)s and r.run_outcome is not null
+),
+today as (
+    select count(*) as reports from report
+    where report.received_at >= date_trunc('day', clock_timestamp(), 'UTC')
+),
+source as (
+    select report.at, one.value ->> 'source_id' as source_id, one.value -> 'error' as error
+    from report cross join lateral jsonb_array_elements(report.run -> 'sources') as one
+    cross join today
+    where today.reports <= 1
+),
+kept as (
+    select max(report.at) as at from report
+    union all select max(report.at) from report where report.run_outcome = 'succeeded'
+    union all select max(report.at) from report where report.run_outcome in ('succeeded', 'partial')
+    union all select max(source.at) from source group by source.source_id
+    union all select max(source.at) from source where source.error = 'null' group by source.source_id
+)
+delete from resolver.collector_heartbeat as h
+where h.tenant_id = %(tenant_id)s and h.instance_id = %(instance_id)s and h.at in (
+    select report.at from report cross join today
+    where today.reports <= 1 and report.received_at < clock_timestamp() - %(kept)s::interval
+        and report.at not in (select kept.at from kept where kept.at is not null)
+    order by report.at limit %(at_most)s
+);
+
 -- name: standings
 -- How instances of the tenant stand: one, or all where none is named.
 select i.instance_id, i.worker_id, i.version, i.runtime_kind, i.targets, beat.heard_at,

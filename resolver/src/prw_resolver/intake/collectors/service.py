@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+import structlog
+
 from prw.errors import Code, PrwError
 from prw_base.principal import Principal
 from prw_base.server.database import Connection, Database
@@ -13,6 +15,8 @@ from prw_resolver.intake import store
 from prw_resolver.intake.model import Heartbeat, Standing
 from prw_resolver.intake.receipts import Receipt
 from prw_resolver.intake.service import Intake, get_receipts, machine
+
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,23 @@ async def hear(intake: Intake, principal: Principal, beat: Heartbeat) -> Heard:
     async def keep(conn: Connection) -> Standing:
         return await _keep(intake, conn, principal, beat)
 
-    return Heard(await intake.db.run(keep, principal.tenant_id), receipts)
+    heard = Heard(await intake.db.run(keep, principal.tenant_id), receipts)
+    if beat.report is not None:
+        await _forget_reports(intake, principal.tenant_id, instance_id)
+    return heard
+
+
+async def _forget_reports(intake: Intake, tenant_id: str, instance_id: str) -> None:
+    """Drop old reports, apart from the heartbeat: that is recorded whatever becomes of this."""
+    kept, at_most = intake.reports_kept, intake.reports_dropped_at_once
+
+    async def drop(conn: Connection) -> int:
+        return await store.drop_old_reports(conn, tenant_id, instance_id, kept, at_most)
+
+    try:
+        await intake.db.run(drop, tenant_id)
+    except PrwError as trouble:
+        _log.warning("old reports were not dropped", instance=instance_id, said=str(trouble))
 
 
 async def _keep(
