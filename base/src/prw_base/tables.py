@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json as jsonlib
+import re
 import sys
 import unicodedata
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 
@@ -16,23 +16,10 @@ from rich.table import Table
 _UNBOUNDED = 100_000
 """Columns of a terminal that there is none of: what is written to a file is as wide as its widest row."""
 
-
-STANDARD_OUTPUT = "standard output"
-
-
-@contextmanager
-def to_stdout() -> Iterator[None]:
-    """Give an OSError of writing to standard output that as its file's name; a broken pipe keeps none."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        error.filename = error.filename or STANDARD_OUTPUT
-        raise
+_INSTEAD = {"Cc": " ", "Cs": "\ufffd"}
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-@to_stdout()
 def print_table(
     title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], json: bool = False
 ) -> None:
@@ -52,10 +39,11 @@ def print_table(
         _print_cells(title, [column.replace("_", " ") for column in columns], cells)
 
 
-@to_stdout()
 def print_json(value: object) -> None:
     """Print ``value`` to standard output as one line of JSON; a Decimal becomes a string."""
-    print(jsonlib.dumps(value, default=_text, ensure_ascii=False))
+    text = jsonlib.dumps(value, default=_text, ensure_ascii=False)
+    # what is no character can be written in JSON, though not in UTF-8
+    print(_SURROGATE.sub(lambda one: f"\\u{ord(one[0]):04x}", text))
 
 
 def _print_cells(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -94,8 +82,11 @@ def _console() -> Console:
 
 
 def _shown(text: str) -> str:
-    """The text without control characters: what a source says must not move a terminal's cursor."""
-    return "".join(" " if unicodedata.category(one) == "Cc" else one for one in text)
+    """The text without control characters: what a source says must not move a terminal's cursor.
+
+    What is no character, as in the name of a file that is no UTF-8, is shown as U+FFFD.
+    """
+    return "".join(_INSTEAD.get(unicodedata.category(one), one) for one in text)
 
 
 def _text(cell: object) -> str:

@@ -18,6 +18,7 @@ from prw_base import logs
 from prw_base.cli import USAGE
 from prw_base.settings import explain
 from prw_sdk.adapter import Adapter, Source
+from prw_sdk.cli.texts import no_text
 from prw_sdk.operate.reread import Origin
 from prw_sdk.plugins import GROUP
 from prw_sdk.spool.sqlite import SpoolUnusable
@@ -50,6 +51,9 @@ def guarded(call: Callable[P, None]) -> Callable[P, None]:
     @wraps(call)
     def told(*args: P.args, **kwargs: P.kwargs) -> None:
         logs.configure(json=not sys.stderr.isatty(), level=logging.WARNING)
+        complaint = no_text(kwargs)
+        if complaint is not None:
+            fail(complaint)
         try:
             call(*args, **kwargs)
         except (Unusable, NoSuchAdapter, SpoolUnusable, BadFixture) as unusable:

@@ -16,6 +16,7 @@ from prw.errors import Code, PrwError
 from prw_base import logs
 from prw_base.cli import NOT_AUTHORISED, USAGE, describe, exit_status
 from prw_sdk.cli.secrets import SettingsUnusable
+from prw_sdk.cli.texts import no_text
 from prw_sdk.fetch.runtime import RuntimeFolderUnusable
 from prw_sdk.operate.items import CursorUnusable
 from prw_sdk.operate.tables import FormatUnusable
@@ -89,6 +90,9 @@ def command(call: Callable[P, None]) -> Callable[P, None]:
     @wraps(call)
     def guarded(*args: P.args, **kwargs: P.kwargs) -> None:
         logs.configure(json=not sys.stderr.isatty(), level=logging.WARNING)
+        complaint = no_text(kwargs)
+        if complaint is not None:
+            fail(complaint, USAGE)
         try:
             call(*args, **kwargs)
         except _UNUSABLE as unusable:

@@ -65,9 +65,9 @@ class FetchSection(_Section):
     max_bytes: int = Field(default=20 * 1024 * 1024, gt=0)
     max_redirects: int = Field(default=8, ge=0, le=20)
     attempts: int = Field(default=4, ge=1, le=10)
-    backoff: float = Field(default=1.0, gt=0)
-    backoff_cap: float = Field(default=30.0, gt=0)
-    patience: float = Field(default=60.0, ge=0)
+    backoff: float = Field(default=1.0, gt=0, le=86_400)
+    backoff_cap: float = Field(default=30.0, gt=0, le=86_400)
+    patience: float = Field(default=60.0, ge=0, le=86_400)
     item_budget: int = Field(default=5, ge=1, le=100)
     targets_at_once: int = Field(default=8, ge=1, le=64)
     breaker_failures: int = Field(default=20, ge=0, le=10_000)
@@ -93,7 +93,7 @@ class RateSection(_Section):
 
     per_second: float = Field(default=2.0, gt=0)
     at_once: int = Field(default=2, ge=1, le=64)
-    max_crawl_delay: float = Field(default=60.0, ge=0)
+    max_crawl_delay: float = Field(default=60.0, ge=0, le=86_400)
     longest_pause: float = Field(default=3600.0, gt=0, le=86_400)
 
     def manners(self) -> Politeness:
@@ -144,8 +144,8 @@ class PlaceSection(_Section):
 class RetrySection(_Section):
     """Backoff of calls to the resolver: seconds, their cap, and attempts; the contract's figures by default."""
 
-    base: float = Field(default=1.0, gt=0)
-    cap: float = Field(default=300.0, gt=0)
+    base: float = Field(default=1.0, gt=0, le=86_400)
+    cap: float = Field(default=300.0, gt=0, le=86_400)
     attempts: int = Field(default=8, ge=1, le=100)
 
     def to_retry(self) -> Retry:
