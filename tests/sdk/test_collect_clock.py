@@ -62,3 +62,15 @@ async def test_what_was_put_off_by_a_wrong_clock_is_tried_by_the_right_one(
     report = await run_at(job, spool, NOW)
     assert report.kept == 1
     assert item(spool, "a").verdict.outcome is not Outcome.RETRY_AT
+
+
+def test_a_receipt_that_a_wrong_clock_asked_for_is_asked_for_by_the_right_one(
+    filled: Spool,
+) -> None:
+    """Not only once the right clock has come so far; one that was asked for just now waits its time."""
+    (one, *_) = filled.ledger.captures()
+    filled.ledger.mark_submitted(one.row, "rcp_1")
+    waits = [(one.row, "rcp_1")]
+    for noted, expected in ((NOW, []), (AHEAD, waits)):
+        filled.ledger.note_receipts({one.row: "resolving"}, noted)
+        assert filled.ledger.receipts_to_ask(0, NOW - timedelta(minutes=1), 10) == expected

@@ -193,9 +193,14 @@ class Ledger:
             connection.execute(_SQL["mend_capture"], {"row": row})
 
     def receipts_to_ask(self, after: int, before: datetime, limit: int) -> list[tuple[int, str]]:
-        """Rows and receipts whose status may still change and was asked for no later than `before`."""
-        values = {"after": after, "before": to_text(before), "limit": limit}
-        return [(row["row"], row["receipt_id"]) for row in self._all("receipts_to_ask", values)]
+        """Rows and receipts whose status may still change and was asked for no later than `before`.
+
+        Also those that a clock asked for that was ahead of this one (`model.CLOCK_STEP`).
+        """
+        values: dict[str, object] = {"after": after, "limit": limit}
+        times = {"before": to_text(before), "soon": to_text(before + CLOCK_STEP)}
+        found = self._all("receipts_to_ask", values | times)
+        return [(row["row"], row["receipt_id"]) for row in found]
 
     def note_receipts(self, statuses: Mapping[int, str], now: datetime) -> None:
         """Note what the resolver said of the receipts of those rows."""

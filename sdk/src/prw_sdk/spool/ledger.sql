@@ -216,10 +216,12 @@ WHERE outcome NOT IN ('poison', 'retry_at')
       AND runs.finished_at IS NULL);
 
 -- name: receipts_to_ask
--- A page of receipts whose status may still change and was not asked for lately.
+-- A page of receipts whose status may still change and was not asked for lately; what is noted as asked for later than
+-- that by more than a step was noted by a clock that was ahead.
 SELECT captures.row, receipt_id FROM captures LEFT JOIN receipts ON receipts.row = captures.row
 WHERE state = 'submitted' AND captures.row > :after
-  AND (status IS NULL OR (status NOT IN ('resolved', 'rejected', 'unreadable') AND checked_at <= :before))
+  AND (status IS NULL OR (status NOT IN ('resolved', 'rejected', 'unreadable')
+                          AND (checked_at <= :before OR checked_at > :soon)))
 ORDER BY captures.row LIMIT :limit;
 
 -- name: note_receipt
