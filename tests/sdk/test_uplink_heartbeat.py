@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from prw.collector.v1 import collector_service_pb2 as collectors
-from prw.collector.v1.evidence_pb2 import RECEIPT_STATUS_RESOLVING
+from prw.collector.v1.evidence_pb2 import RECEIPT_STATUS_RESOLVED, RECEIPT_STATUS_RESOLVING
 from prw.errors import Code, PrwError
 from prw_sdk.cli.run import Liveness, push, run_sending
 from prw_sdk.collect import SourceJob
@@ -138,6 +138,24 @@ async def test_a_receipt_that_is_unreadable_hides_no_other_and_is_asked_for_once
     }
     later = datetime.now(UTC) + timedelta(days=1)
     assert receipt_id not in dict(filled.ledger.receipts_to_ask(0, later, 500)).values()
+
+
+async def test_a_receipt_that_was_unreadable_is_asked_for_again_after_a_retry(
+    filled: Spool, intake: Intake
+) -> None:
+    """The spool had been pointed at another resolver for a while; what is known of the others stays."""
+    await push(filled, resolver(intake), unwatched)
+    now = datetime.now(UTC)
+    _, receipt_id = filled.ledger.receipts_to_ask(0, now, 500)[0]
+    intake.unreadable.add(receipt_id)
+    intake.receipt_status = RECEIPT_STATUS_RESOLVED
+    async with Uplink(resolver(intake), filled) as uplink:
+        await uplink.ask_receipts(now)
+        intake.unreadable.clear()
+        assert filled.ledger.revive("src_other", None, now) == 0
+        assert filled.ledger.revive("src_list", None, now) == 1
+        assert await uplink.ask_receipts(now) == 1
+    assert filled.ledger.receipt_statuses() == {("src_list", "resolved"): 3}
 
 
 async def test_a_run_is_as_good_as_it_was_where_its_report_gets_lost(

@@ -230,8 +230,9 @@ def retry(
 ) -> None:
     """Give items that were put off or set aside, and captures that were held or refused, another chance.
 
-    The next `run` fetches the items again, the next `run` or `push` sends the captures. Without DIR it is about the
-    items that the resolver keeps for a collector that keeps nothing (`run --ephemeral`).
+    The next `run` fetches the items again, the next `run` or `push` sends the captures. Receipts that the resolver did
+    not let be read are asked for again, and count as revived. Without DIR it is about the items that the resolver keeps
+    for a collector that keeps nothing (`run --ephemeral`).
 
     A host that asked for a pause is asked nothing until that is over, unless it is named with --host; with --host alone
     no item is revived.

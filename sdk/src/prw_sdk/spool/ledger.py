@@ -158,12 +158,16 @@ class Ledger:
         return [read_item(row) for row in self._all("troubled_items", {"limit": limit})]
 
     def revive(self, source_id: str | None, native_id: str | None, now: datetime) -> int:
-        """Give what was put off, set aside, held or refused another chance; how many items and captures that were."""
+        """Give what was put off, set aside, held or refused another chance; how many items and captures that were.
+
+        Receipts that were unreadable are asked for again, and count as well.
+        """
         values = {"source_id": source_id, "native_id": native_id, "now": to_text(now)}
         with self._file.writing() as connection:
             items = connection.execute(_SQL["revive_items"], values).rowcount
             items += connection.execute(_SQL["revive_damaged"], values).rowcount
             items += connection.execute(_SQL["release_held"], values).rowcount
+            items += connection.execute(_SQL["revive_receipts"], values).rowcount
             return items + connection.execute(_SQL["revive_captures"], values).rowcount
 
     def kept(self, after: int = 0, limit: int = _PAGE) -> list[KeptCapture]:

@@ -127,6 +127,14 @@ WHERE state = 'refused'
   AND (:source_id IS NULL OR source_id = :source_id)
   AND (:native_id IS NULL OR native_id = :native_id);
 
+-- name: revive_receipts
+-- Ask once more for receipts that the resolver did not let be read.
+DELETE FROM receipts
+WHERE status = 'unreadable' AND row IN (
+  SELECT row FROM captures
+  WHERE (:source_id IS NULL OR source_id = :source_id)
+    AND (:native_id IS NULL OR native_id = :native_id));
+
 -- name: kept_captures
 -- A page of captures that are still to be sent, oldest first.
 SELECT * FROM captures WHERE state = 'kept' AND row > :after ORDER BY row LIMIT :limit;
