@@ -83,13 +83,13 @@ def test_a_file_that_cannot_be_written_to_its_end_stays_as_it_was(tmp_path: Path
 def prw(*arguments: object, stdout: int) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own."""
     code = "from prw_base.cli import main; main()"
-    line = [sys.executable, "-c", code, "collect", *map(str, arguments)]
+    line = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(line, stdout=stdout, stderr=subprocess.PIPE, text=True, check=False)
 
 
 @pytest.mark.parametrize(
     "command",
-    [("export", "--warc", "-"), ("items", "--json")],
+    [("collect", "export", "--warc", "-"), ("collect", "items", "--json"), ("adapter", "coverage")],
 )
 def test_a_full_standard_output_is_told_in_one_line(kept: Path, command: tuple[str, ...]) -> None:
     """Exit status 1, by every command; a pipe that nobody reads any more ends it without a word."""
@@ -97,8 +97,8 @@ def test_a_full_standard_output_is_told_in_one_line(kept: Path, command: tuple[s
     reading, closed = os.pipe()
     os.close(reading)
     try:
-        told = prw(command[0], kept, *command[1:], stdout=full)
-        quiet = prw(command[0], kept, *command[1:], stdout=closed)
+        told = prw(*command[:2], kept, *command[2:], stdout=full)
+        quiet = prw(*command[:2], kept, *command[2:], stdout=closed)
     finally:
         os.close(full)
         os.close(closed)
@@ -111,8 +111,8 @@ def test_the_file_that_standard_output_goes_to_is_not_replaced(kept: Path, tmp_p
     link = tmp_path / "stdout"
     link.symlink_to("/proc/self/fd/1")
     with (tmp_path / "out.warc").open("wb") as out:
-        refused = prw("export", kept, "--warc", link, stdout=out.fileno())
-        streamed = prw("export", kept, "--warc", "-", stdout=out.fileno())
+        refused = prw("collect", "export", kept, "--warc", link, stdout=out.fileno())
+        streamed = prw("collect", "export", kept, "--warc", "-", stdout=out.fileno())
     assert (refused.returncode, f"--warc {link}: " in refused.stderr) == (2, True)
     assert (streamed.returncode, "40 captures" in streamed.stderr) == (0, True)
     assert len(read(tmp_path / "out.warc")) == 81

@@ -6,12 +6,13 @@ be tried again; 4 not authorised; 70 a defect of this program; 130 interrupted.
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TextIO
 
 import stamina.instrumentation
 import typer
@@ -20,7 +21,12 @@ from pydantic import ValidationError
 from prw.errors import Code, PrwError
 from prw_base import logs
 from prw_base.settings import explain
-from prw_base.tables import STANDARD_OUTPUT, to_stdout
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+STANDARD_OUTPUT = "standard output"
+"""Stands where a file's name stands in an error."""
 
 GROUP = "prw.commands"
 """Entry points here name a command group and give a ``typer.Typer``."""
@@ -124,6 +130,7 @@ def main() -> None:
     # A command's own line tells what failed in the end; each attempt before it is no news.
     stamina.instrumentation.set_on_retry_hooks(())
     groups = wanted(list(entry_points(group=GROUP)), sys.argv[1:])
+    sys.stdout = _telling(sys.stdout)
     sys.exit(run(build(groups)))
 
 
@@ -162,8 +169,32 @@ def _to_the_end(command: Callable[[], object]) -> None:
     try:
         command()
     finally:
-        with to_stdout():
-            sys.stdout.flush()
+        sys.stdout.flush()
+
+
+class _Output(io.FileIO):
+    """Standard output, whose name is in the error where it can take no more, as a file's is; not in a broken pipe."""
+
+    def write(self, data: Buffer, /) -> int:
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            error.filename = STANDARD_OUTPUT
+            raise
+
+
+def _telling(out: TextIO) -> TextIO:
+    out.flush()
+    if not isinstance(getattr(out, "buffer", None), io.BufferedWriter | io.FileIO):
+        return out  # no file of the system's
+    return io.TextIOWrapper(
+        io.BufferedWriter(_Output(out.fileno(), "w", closefd=False)),
+        encoding=out.encoding,
+        errors=out.errors,
+        line_buffering=out.isatty(),
+    )
 
 
 def _drop_output() -> None:

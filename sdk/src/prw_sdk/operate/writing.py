@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 from prw_base.files import sync_folder
-from prw_base.tables import STANDARD_OUTPUT, to_stdout
 
 STREAM = Path("-")
 """Stands for standard output where a file is to be named."""
@@ -30,9 +29,8 @@ def opened(target: Path, option: str) -> Iterator[BinaryIO]:
     at the end of a writing that fails, which leaves what was there.
     """
     if target == STREAM:
-        with to_stdout():
-            yield sys.stdout.buffer
-            sys.stdout.buffer.flush()
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
         return
     real, mode = _regular(target, option)
     fresh = real.with_name(f".{real.name[:8]}.{secrets.token_hex(8)}")
@@ -76,7 +74,7 @@ def _regular(target: Path, option: str) -> tuple[Path, int | None]:
     if not stat.S_ISREG(found.st_mode) or _is_output(found):
         raise TargetUnusable(
             f"{option} {target}: is no file of its own, and is not replaced: name a file, or give - for "
-            f"{STANDARD_OUTPUT}"
+            "standard output"
         )
     return real, stat.S_IMODE(found.st_mode)
 
