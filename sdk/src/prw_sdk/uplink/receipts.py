@@ -19,7 +19,7 @@ from prw_sdk.spool.folder import Spool
 INTERVAL = timedelta(seconds=30)
 """The least time between two questions about one receipt (if_receipt_get)."""
 UNREADABLE = "unreadable"
-"""What is noted of a receipt that the resolver does not let this instance read; it is asked for again after a `retry` only."""
+"""What is noted of a receipt that the resolver does not let this instance read; only a `retry` has it asked again."""
 REFUSED = frozenset({Code.NOT_FOUND, Code.TENANT_SCOPE_DENIED, Code.INSTANCE_SCOPE_DENIED})
 """How a question is refused for one of its receipts."""
 _TIMEOUT = timedelta(seconds=5)
