@@ -11,6 +11,7 @@ from prw_sdk.adapter.naming import (
     NamingSettings,
     declared,
     folded,
+    known_as,
     labelled,
     named,
     pinned,
@@ -86,3 +87,14 @@ def test_names_are_declared_and_labels_folded() -> None:
     assert labelled({"storage:capacity": ("Kapazität",)})[folded(" KAPAZITÄT :")] == (
         "storage:capacity"
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "attribute"),
+    [("Speicher:", "storage:capacity"), ("COLOR", "core:colour"), ("Größe", None)],
+)
+def test_a_source_s_own_label_goes_before_the_usual_one(label: str, attribute: str | None) -> None:
+    """What neither knows stands for nothing."""
+    usual = labelled({"storage:capacity": ("Speicher",), "core:mpn": ("color",)})
+    config: dict[str, object] = {"options": {"Color ": "core:colour"}}
+    assert known_as(label, usual, config, "options") == attribute

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from prw_sdk.adapter import Disposition, Excluded, Stored, matching
-from prw_sdk.adapter.naming import declared, folded, labelled, named, table
+from prw_sdk.adapter.naming import declared, known_as, labelled, named, table
 
 SELLER = "offer:seller"
 
@@ -118,7 +118,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
     "core:condition": ("condition", "zustand"),
 }
 OPTIONS = labelled(_LABELS)
-"""What shops call an option, folded as by `folded`, and what it is."""
+"""What shops call an option, folded as by the SDK's `folded`, and what it is."""
 
 
 def disposition(name: str, config: Mapping[str, object]) -> Disposition | None:
@@ -130,11 +130,7 @@ def disposition(name: str, config: Mapping[str, object]) -> Disposition | None:
     if own is not None:
         return own
     if name.startswith("option."):
-        labels = {
-            **OPTIONS,
-            **{folded(one): key for one, key in table(config, "options").items()},
-        }
-        attribute = labels.get(folded(name.removeprefix("option.")))
+        attribute = known_as(name.removeprefix("option."), OPTIONS, config, "options")
         if attribute is not None:
             return Stored(attribute)
     found = matching(FIELDS, name)

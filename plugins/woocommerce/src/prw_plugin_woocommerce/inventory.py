@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from prw_sdk.adapter import Disposition, Excluded, Stored, matching
-from prw_sdk.adapter.naming import declared, folded, labelled, named, table
+from prw_sdk.adapter.naming import declared, known_as, labelled, named, table
 
 SELLER = "offer:seller"
 PRICE = "offer:price"
@@ -105,7 +105,7 @@ _LABELS: Mapping[str, tuple[str, ...]] = {
     "core:gtin": ("gtin", "ean", "upc", "isbn"),
 }
 ATTRIBUTES = labelled(_LABELS)
-"""What shops call an attribute, folded as by `folded`, and what it is."""
+"""What shops call an attribute, folded as by the SDK's `folded`, and what it is."""
 
 
 def disposition(name: str, config: Mapping[str, object]) -> Disposition | None:
@@ -117,8 +117,7 @@ def disposition(name: str, config: Mapping[str, object]) -> Disposition | None:
     if own is not None:
         return own
     if name.startswith("attribute."):
-        more = {folded(one): key for one, key in table(config, "attributes").items()}
-        attribute = {**ATTRIBUTES, **more}.get(folded(name.removeprefix("attribute.")))
+        attribute = known_as(name.removeprefix("attribute."), ATTRIBUTES, config, "attributes")
         if attribute is not None:
             return Stored(attribute)
     found = matching(FIELDS, name)

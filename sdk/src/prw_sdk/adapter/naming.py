@@ -95,6 +95,15 @@ def folded(label: str) -> str:
     return " ".join(label.split()).rstrip(" :").casefold()
 
 
+def known_as(
+    label: str, usual: Mapping[str, str], config: Mapping[str, object], setting: str
+) -> str | None:
+    """The attribute that a label stands for: by the config's table of labels, else as `usual` (from `labelled`)."""
+    own = {folded(one): attribute for one, attribute in table(config, setting).items()}
+    sought = folded(label)
+    return own.get(sought, usual.get(sought))
+
+
 def labelled(labels: Mapping[str, tuple[str, ...]]) -> Mapping[str, str]:
     """The attribute that each `folded` label stands for, of the labels that each attribute goes by."""
     return MappingProxyType(
