@@ -16,6 +16,7 @@ from prw_sdk.adapter import Adapter, Target
 from prw_sdk.cli.adapter_subject import Unusable, fail, source_of
 from prw_sdk.collect.attempt import Maker
 from prw_sdk.collect.reading import AdapterFailed, foreign
+from prw_sdk.collect.returned import parts_of
 from prw_sdk.evidence import Capture, Part, Presence
 from prw_sdk.fetch.guard import AddressRules
 from prw_sdk.fetch.http import HttpNet, NetConfig
@@ -121,7 +122,8 @@ async def _parts(adapter: Adapter, target: Target, config: NetConfig) -> tuple[P
         net = HttpNet(config, gates, browser=browser)
         stack.push_async_callback(net.aclose)
         with foreign("fetch"):
-            return (await adapter.fetch(target, net)).parts
+            fetched = await adapter.fetch(target, net)
+        return parts_of(fetched)
 
 
 def not_fetched(error: FetchFailed | AdapterFailed) -> NoReturn:

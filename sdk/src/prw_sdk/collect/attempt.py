@@ -9,8 +9,9 @@ from functools import partial
 from urllib.parse import urldefrag
 
 from prw_base.faults import fault
-from prw_sdk.adapter import Adapter, Fetched, Net, Source, Target
+from prw_sdk.adapter import Adapter, Net, Source, Target
 from prw_sdk.collect.reading import AdapterFailed, Reading, foreign, read
+from prw_sdk.collect.returned import parts_of
 from prw_sdk.evidence import AdapterVersion, Capture, Egress, Part, Presence, Region
 from prw_sdk.fetch.outcome import FetchFailed, Recovery
 from prw_sdk.fetch.redact import Redactor
@@ -112,7 +113,7 @@ class Attempt:
         try:
             with foreign("fetch"):
                 fetched = await self.maker.adapter.fetch(target, net)
-            parts = _checked(fetched)
+            parts = parts_of(fetched)
         except FetchFailed as failed:
             return self._after_no_part(failed, target, began, earlier, wanting)
         except AdapterFailed as broken:
@@ -202,10 +203,3 @@ def _already(verdict: Verdict) -> Judge:
 
 def _is_known(earlier: Verdict | None, print_: str) -> bool:
     return earlier is not None and earlier.fingerprint == print_
-
-
-def _checked(fetched: Fetched) -> tuple[Part, ...]:
-    roles = [part.role for part in fetched.parts]
-    if not roles or len(set(roles)) != len(roles):
-        raise AdapterFailed(f"fetch returned parts with the roles {roles}: each needs its own")
-    return fetched.parts

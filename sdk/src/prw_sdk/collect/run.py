@@ -19,6 +19,7 @@ from prw_sdk.collect.checkpoints import CheckpointStore
 from prw_sdk.collect.job import Means, RunLimits, SourceJob
 from prw_sdk.collect.progress import Progress
 from prw_sdk.collect.reading import AdapterFailed, foreign
+from prw_sdk.collect.returned import batch_of
 from prw_sdk.collect.settle import Settler
 from prw_sdk.collect.telling import Telling
 from prw_sdk.collect.walk import Steps, Walk
@@ -285,7 +286,7 @@ async def _planned(plan: AsyncIterator[Batch]) -> AsyncIterator[Batch]:
         if batch is None:
             return
         fault("collect.after_plan")
-        yield batch
+        yield batch_of(batch)
 
 
 async def _only(batch: Batch) -> AsyncIterator[Batch]:
