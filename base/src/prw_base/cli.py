@@ -12,7 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from importlib.metadata import EntryPoint, PackageNotFoundError, entry_points, version
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, BinaryIO, TextIO, cast
 
 import stamina.instrumentation
 import typer
@@ -186,14 +186,20 @@ class _Output(io.FileIO):
 
 
 def _telling(out: TextIO) -> TextIO:
+    """The same output, buffered as it was, whose errors tell what it is."""
+    if not isinstance(out, io.TextIOWrapper):
+        return out
     out.flush()
-    if not isinstance(getattr(out, "buffer", None), io.BufferedWriter | io.FileIO):
+    unbuffered = isinstance(out.buffer, io.RawIOBase)
+    if not unbuffered and not isinstance(out.buffer, io.BufferedWriter):
         return out  # no file of the system's
+    raw = _Output(out.fileno(), "w", closefd=False)
     return io.TextIOWrapper(
-        io.BufferedWriter(_Output(out.fileno(), "w", closefd=False)),
+        cast("BinaryIO", raw) if unbuffered else io.BufferedWriter(raw),
         encoding=out.encoding,
         errors=out.errors,
-        line_buffering=out.isatty(),
+        line_buffering=out.line_buffering,
+        write_through=out.write_through,
     )
 
 
