@@ -78,6 +78,8 @@ def as_restored(spool: Spool, target: Path) -> None:
 def run_in(place: Path, way: str, commands: list[list[str]]) -> tuple[list[Told], list[Told]]:
     """What came of the commands on a spool that can be written, and on one that cannot."""
     namespace = ["unshare", "-rm"] if way == "mount" else []
+    if subprocess.run([*namespace, "true"], check=False, capture_output=True).returncode:
+        pytest.skip("this machine lets nobody make a mount of his own")
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(place / "out")}
     environment["XDG_RUNTIME_DIR"] = str(place / "out")
     done = subprocess.run(
