@@ -46,6 +46,8 @@ def cursor(text: str) -> str:
         ("--item", ("retry", "DIR", "--item", NO_TEXT)),
         ("--source", ("retry", "DIR", "--source", NO_TEXT)),
         ("--host", ("retry", "--host", NO_TEXT)),
+        ("--host", ("retry", "--host", " ")),
+        ("--host", ("retry", "DIR", "--host", "")),
         ("--source", ("records", "DIR", "--source", NO_TEXT)),
         ("--source", ("export", "DIR", "--warc", "a.warc", "--source", NO_TEXT)),
         ("--every", ("run", "-c", "CONFIG", "--every", NO_TEXT)),

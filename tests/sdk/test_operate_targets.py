@@ -52,6 +52,13 @@ def test_a_target_that_is_no_file_is_refused_and_stays_what_it_is(
     assert {path: path.stat().st_ino for path in tmp_path.iterdir()} == before
 
 
+def test_an_archive_whose_name_is_no_text_is_written(kept: Path, tmp_path: Path) -> None:
+    """A file system takes other bytes than UTF-8; what an archive says of its own name shows them escaped."""
+    target = tmp_path / os.fsdecode(b"\xff.warc")
+    assert invoke(*to(EXPORT, kept, target)).exit_code == 0
+    assert b"WARC-Filename: \\xff.warc" in target.read_bytes()
+
+
 def test_a_link_stays_a_link_and_its_file_is_written(kept: Path, tmp_path: Path) -> None:
     """The new file has the rights of the one in whose place it stands."""
     real, link = tmp_path / "real.warc", tmp_path / "link.warc"

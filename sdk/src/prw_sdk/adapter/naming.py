@@ -2,7 +2,7 @@
 
 An adapter for many sources declares the usual names (`declared`, `labelled`); the names of one source are its settings
 (`NamingSettings`). What reading needs of them is `pinned` in each capture, so that a reading years later is told the
-same (rule 7), and goes before what the adapter declares (`named`).
+same, and goes before what the adapter declares (`named`).
 """
 
 from __future__ import annotations

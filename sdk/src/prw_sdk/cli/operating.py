@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from prw_base.cli import FAILED
+from prw_base.cli import FAILED, USAGE
 from prw_base.options import JsonOption
 from prw_base.tables import print_json, print_table
 from prw_sdk import plugins
@@ -20,6 +20,7 @@ from prw_sdk.cli.options import (
     Folder,
     OneSource,
     command,
+    fail,
     opened,
 )
 from prw_sdk.cli.pace import Errand
@@ -250,8 +251,11 @@ def retry(
     print_table("Retry", ("spool", "revived"), [(where, revived)], json)
 
 
-def _resume(host: str) -> None:
-    left = clear_pause(host.strip().lower())
+def _resume(named: str) -> None:
+    host = named.strip().lower()
+    if not host:
+        fail("--host: name a host, as `run` told its pause", USAGE)
+    left = clear_pause(host)
     said = f"may be asked again; {left:.0f} s of its pause were left" if left else "is not paused"
     typer.echo(f"prw: {host} {said}", err=True)
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import base64
 import io
 import json
+import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -59,9 +60,9 @@ def export(spool: Spool, target: Path, source_id: str | None = None) -> Exported
 
 def _write(spool: Spool, file: BinaryIO, target: Path, source_id: str | None) -> Exported:
     writer = WARCWriter(file, gzip=target.name.endswith(".gz"), warc_version=_VERSION)
-    writer.write_record(
-        writer.create_warcinfo_record(None if target == STREAM else target.name, _about())
-    )
+    # a file system's name may be no text
+    name = os.fsencode(target.name).decode("utf-8", errors="backslashreplace")
+    writer.write_record(writer.create_warcinfo_record(None if target == STREAM else name, _about()))
     captures = records = damaged = 0
     for kept in spool.ledger.captures():
         if source_id not in (None, kept.key.source_id):
