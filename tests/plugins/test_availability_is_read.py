@@ -6,8 +6,7 @@ import pytest
 
 from prw_resolver.catalog.model import AVAILABILITIES
 from prw_sdk.adapter import Adapter
-from prw_sdk.testing import reading
-from tests.plugins.shipped import ADAPTERS, recorded
+from tests.plugins.shipped import ADAPTERS, claimed
 from tests.resolver.statements import value
 
 KEY = "offer:availability"
@@ -18,13 +17,7 @@ def test_every_recorded_statement_of_availability_becomes_a_typed_value(
     adapter: type[Adapter],
 ) -> None:
     """No adapter states availability in words that the packaged vocabulary refuses."""
-    stated = {
-        claim.value_as_stated
-        for fixture in recorded(adapter)
-        for record in reading.read(adapter(), fixture.capture)[0]
-        for claim in record.claims
-        if claim.attribute == KEY
-    }
+    stated = {claim.value_as_stated for claim in claimed(adapter) if claim.attribute == KEY}
     assert stated
     assert {
         text: value(KEY, text) for text in stated if value(KEY, text) not in AVAILABILITIES

@@ -6,8 +6,7 @@ import pytest
 
 from prw_plugin_rendered_shop import RenderedShop
 from prw_sdk.adapter import Adapter
-from prw_sdk.testing import reading
-from tests.plugins.shipped import ADAPTERS, PLUGINS, recorded
+from tests.plugins.shipped import ADAPTERS, PLUGINS, claimed
 from tests.resolver.statements import packaged
 
 EVIDENCE_ALONE = {
@@ -20,13 +19,8 @@ def test_every_claim_has_a_definition_or_is_documented_as_evidence_alone(
     adapter: type[Adapter],
 ) -> None:
     """No claim is without a meaning by oversight; those that are meant to be stand in the plugin's README."""
-    claimed = {
-        claim.attribute
-        for fixture in recorded(adapter)
-        for record in reading.read(adapter(), fixture.capture)[0]
-        for claim in record.claims
-    }
-    undefined = {key for key in claimed if packaged().attribute(key) is None}
+    keys = {claim.attribute for claim in claimed(adapter)}
+    undefined = {key for key in keys if packaged().attribute(key) is None}
     assert undefined == EVIDENCE_ALONE.get(adapter.name, set())
     readme = (PLUGINS / adapter.name / "README.md").read_text("utf-8")
     assert [key for key in undefined if f"`{key}`" not in readme] == []

@@ -78,9 +78,11 @@ def run(
     ends nothing, nor does a token file that is missing for a while; the first Ctrl-C or SIGTERM ends it after what is
     in flight, and a revoked credential does at once. Plugins that cannot be loaded are told and left out.
     """
-    settings = load(config)
     if once and every is not None:
         raise SettingsUnusable("--once, --every: give one of them")
+    if ephemeral and local is not None:
+        raise SettingsUnusable("--ephemeral, --local: what keeps nothing has no folder; give one")
+    settings = load(config)
     if local is None and settings.resolver is None:
         raise SettingsUnusable(f"{config}: resolver: give its address, or run with --local DIR")
     errand = Errand(
@@ -90,8 +92,11 @@ def run(
         every=None if every is None else _interval(every),
         ephemeral=local is None and (ephemeral or not settings.keep),
     )
-    if ephemeral and local is not None:
-        raise SettingsUnusable("--ephemeral, --local: what keeps nothing has no folder; give one")
+    _conclude(_told(errand, json))
+
+
+def _told(errand: Errand, json: bool) -> RunResult:
+    """Run it to its end, while it is shown and told to the plugins that watch."""
     tally = Tally()
     with showing(json) as watch:
         observers = plugins.RunObservers()
@@ -100,7 +105,7 @@ def run(
         )
     for problem in observers.problems:
         typer.echo(f"prw: {problem}", err=True)
-    _conclude(result)
+    return result
 
 
 def _interval(text: str) -> timedelta:
