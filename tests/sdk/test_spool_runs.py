@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +14,7 @@ import pytest
 from prw_sdk.spool import sqlite
 from prw_sdk.spool.folder import Spool
 from prw_sdk.spool.model import NEVER_SETTLED, CaptureState, Outcome, RunEnd, RunTally, Settling
-from prw_sdk.spool.sqlite import SCHEMA_VERSION
+from prw_sdk.spool.sqlite import SCHEMA_VERSION, SqliteFile
 from tests.sdk.test_spool import KEY, NOW, capture, item
 
 
@@ -102,3 +104,21 @@ def test_verdicts_of_many_items_are_given_in_one_transaction(spool: Spool) -> No
     assert spool.ledger.tally(run) == b"{}"
     spool.ledger.finish_run(run, NOW)
     assert spool.ledger.tally(run) is None
+
+
+def test_a_ledger_is_closed_only_once_a_thread_has_ended_its_statements(tmp_path: Path) -> None:
+    """A task that is cancelled leaves its thread at work; SQLite crashes where a connection is closed under it."""
+    file = SqliteFile(tmp_path / "ledger.sqlite")
+    closing = threading.Event()
+
+    def work() -> int:
+        with file.writing() as connection:
+            closing.set()
+            statement = "SELECT count(*) FROM (SELECT 1 UNION SELECT 2)"
+            return sum(connection.execute(statement).fetchone()[0] for _ in range(5_000))
+
+    with ThreadPoolExecutor(1) as pool:
+        counted = pool.submit(work)
+        assert closing.wait(30)
+        file.close()
+        assert counted.result() == 10_000

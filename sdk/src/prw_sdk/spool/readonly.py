@@ -48,7 +48,8 @@ class ReadOnlyFile(SqliteFile):
 
     def close(self) -> None:
         """Close the connection, and remove the copy, if one was needed."""
-        self._stack.close()
+        with self._lock:
+            self._stack.close()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:

@@ -55,8 +55,13 @@ class SqliteFile:
         self._migrate(fresh)
 
     def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
+        """Close the connection, once a statement that another thread runs has ended.
+
+        A task that is cancelled leaves its thread at work, and SQLite crashes the process where a connection is
+        closed under a running statement.
+        """
+        with self._lock:
+            self._connection.close()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
