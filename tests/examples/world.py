@@ -290,7 +290,8 @@ def _item(connection: Connection, offer: Offer) -> None:
 def _revision(connection: Connection, kind: str, name: str, offer: Offer, decided: Row) -> None:
     row = {"aggregate_type": kind, "aggregate_id": name, "revision": 1, "state": {}}
     recorded = {**decided, "recorded_at": WHEN, "evidence": Jsonb(offer.evidence)}
-    _insert(connection, "resolver.catalog_revision", KEY | row | recorded)
+    place = {"history_epoch": 1, "position": 1}
+    _insert(connection, "resolver.catalog_revision", KEY | row | recorded | place)
 
 
 def _stream(connection: Connection) -> None:
