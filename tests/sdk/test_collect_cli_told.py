@@ -121,7 +121,7 @@ def test_a_second_ctrl_c_ends_a_run_at_once_and_it_can_still_be_resumed(
 ) -> None:
     """Also where what is in flight does not end."""
     shop(a=page("A"), b=page("B"))
-    site.serve("/p/b", answer(status=503, headers={"Retry-After": "30"}), page("B"))
+    site.serve("/p/b", answer(status=503, headers={"Retry-After": "6"}), page("B"))
     arguments = ["run", "-c", str(config), "--local", str(tmp_path / "spool"), "--json"]
     program = (
         "import sys; from tests.sdk.commanding import INSTALLED\n"
