@@ -57,6 +57,8 @@ CALLERS = {
     "stranger": person("sven", Role.REVIEWER, OTHER),
     "elsewhere": person("elsa", Role.REVIEWER, Scope(SCOPE.tenant_id, "cat_other")),
     "product": machine("product-1", "changes:read"),
+    "rebuilder": machine("product-1", "changes:read", "exports:read"),
+    "rival rebuilder": machine("product-2", "exports:read"),
     "rival": machine("product-2", "changes:read"),
     "neighbour": machine("product-b", "changes:read", scope=OTHER),
     "collector": machine("collector-1", "captures:write"),

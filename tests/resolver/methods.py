@@ -62,7 +62,8 @@ SOUND: Final[Mapping[str, Mapping[str, object]]] = {
         "idempotency_key": "k",
     },
     "StreamChanges": CONSUMER,
-    "ListChanges": CONSUMER,
+    # neither a consumer nor a lease: each of them needs a scope of its own
+    "ListChanges": {"history_epoch": 1},
     "GetEpoch": {},
     "RegisterConsumer": {"consumer_id": "c"},
     "ReportProgress": CONSUMER,

@@ -162,7 +162,7 @@ def _following() -> Iterator[Probe]:
     # Before the second tenant has a consumer of that name, and with one.
     yield Probe(f"{service}.StreamChanges", "product", [stream])
     yield Probe(f"{service}.ListChanges", "product", [page])
-    yield Probe(f"{service}.ReportProgress", "product", [report], ahead)
+    yield Probe(f"{service}.ReportProgress", "product", [report])
     yield Probe(f"{service}.GetEpoch", "product", [epoch], ANSWERED)
     yield Probe(f"{service}.RegisterConsumer", "product", [register], ANSWERED)
     yield Probe(f"{service}.StreamChanges", "product", [stream], ANSWERED)

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 
+from pydantic import SecretStr
+
 from prw.changes.v1 import change_service_pb2_grpc as changes_grpc
 from prw.collector.v1 import artifact_service_pb2_grpc as artifacts_grpc
 from prw.collector.v1 import capture_service_pb2_grpc as captures_grpc
@@ -35,7 +37,10 @@ from prw_resolver.review.service import Review
 from prw_resolver.settings import ResolverSettings
 from prw_resolver.stream.committer import Committer
 from prw_resolver.stream.epoch import EpochFile
+from prw_resolver.stream.pruner import Pruner
 from prw_resolver.stream.relay import Relay
+from prw_resolver.stream.retained import Budget, PruneSettings
+from prw_resolver.stream.retention import Retention
 from prw_resolver.stream.rpc import ChangeServicer
 from prw_resolver.stream.service import Feed
 from prw_resolver.stream.signal import Signal
@@ -47,6 +52,7 @@ from prw_resolver.worker.parts import WorkerParts
 from prw_resolver.worker.service import Worker
 
 RELAY_ROLE = "resolver_relay"
+PRUNER_ROLE = "resolver_pruner"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,13 +135,37 @@ async def open_worker(parts: Parts, dsn: str) -> AsyncIterator[Worker]:
 @asynccontextmanager
 async def open_relay(settings: ResolverSettings, dsns: Dsns) -> AsyncIterator[Relay | None]:
     """The relay under its own login, not yet running; None where the settings name no login for it."""
-    given = settings.relay_dsn
-    dsn = dsns.logins.get(RELAY_ROLE) if given is None else given.get_secret_value()
+    async with _open_login(dsns, RELAY_ROLE, settings.relay_dsn) as db:
+        yield None if db is None else Relay(db)
+
+
+@asynccontextmanager
+async def open_pruner(parts: Parts, dsns: Dsns) -> AsyncIterator[Pruner | None]:
+    """The pruner under its own login, not yet running; None where the settings name no login for it."""
+    async with _open_login(dsns, PRUNER_ROLE, parts.settings.pruner_dsn) as db:
+        yield None if db is None else Pruner(db, parts.epoch, _prune_settings(parts.settings))
+
+
+def _prune_settings(settings: ResolverSettings) -> PruneSettings:
+    budget = Budget(settings.alarm_positions, settings.alarm_bytes, settings.alarm_age)
+    return PruneSettings(settings.retention_age, settings.prune_interval, budget)
+
+
+@asynccontextmanager
+async def _open_login(
+    dsns: Dsns, role: str, given: SecretStr | None
+) -> AsyncIterator[Database | None]:
+    dsn = dsns.logins.get(role) if given is None else given.get_secret_value()
     if dsn is None:
         yield None
         return
     async with await Database.open(dsn, max_size=1) as db:
-        yield Relay(db)
+        yield db
+
+
+def build_retention(parts: Parts) -> Retention:
+    """What leases and consumers hold, and how operators change it."""
+    return Retention(parts.db, parts.epoch, lifetime=parts.settings.lease_lifetime)
 
 
 def build_verifier(settings: ResolverSettings) -> Verifier:

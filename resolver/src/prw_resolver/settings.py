@@ -31,6 +31,22 @@ class ResolverSettings(ServerSettings):
     """Where evidence bytes are kept; below the state folder unless given."""
     relay_dsn: SecretStr | None = None
     """DSN of the login `resolver_relay`, which marks what is published; needed where `database_dsn` is given."""
+    pruner_dsn: SecretStr | None = None
+    """DSN of the login `resolver_pruner`, which takes away what everybody has; needed where `database_dsn` is given."""
+    retention_age: timedelta = Field(default=timedelta(days=7), ge=timedelta(0))
+    """How long a change is kept at least, whoever has it."""
+    prune_interval: timedelta = Field(default=timedelta(minutes=1), gt=timedelta(0))
+    """From one round of the pruner to the next."""
+    lease_lifetime: timedelta = Field(
+        default=timedelta(minutes=10), ge=timedelta(seconds=1), le=timedelta(days=1)
+    )
+    """How long a rebuild's lease lasts from its grant and from each renewal."""
+    alarm_positions: int = Field(default=1_000_000, ge=0)
+    """Changes that one consumer or lease may hold back before an alarm; nothing is pruned for its sake."""
+    alarm_bytes: int = Field(default=1024 * MEBIBYTE, ge=0)
+    """The same in bytes."""
+    alarm_age: timedelta = Field(default=timedelta(days=1), ge=timedelta(0))
+    """The same by the age of the oldest change that is held back."""
     artifact_limit: int = Field(default=64 * MEBIBYTE, ge=1)
     """The greatest length of one artifact, in bytes."""
     upload_lifetime: timedelta = timedelta(seconds=300)

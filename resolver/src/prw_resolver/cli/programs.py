@@ -19,14 +19,17 @@ from prw_base.server.settings import Dsns
 from prw_base.server.termination import terminated
 from prw_base.tables import print_table
 from prw_resolver.bootstrap import (
+    Parts,
     build_server,
     databases,
     open_parts,
+    open_pruner,
     open_relay,
     open_worker,
 )
 from prw_resolver.cli.session import settings_of
 from prw_resolver.settings import ResolverSettings
+from prw_resolver.stream.pruner import Pruner
 from prw_resolver.stream.relay import Relay
 from prw_resolver.worker.service import Worker
 
@@ -83,15 +86,22 @@ async def _serve(settings: ResolverSettings, dsns: Dsns, ready_file: Path | None
         workers: list[Worker] = []
         if settings.workers_in_process:
             workers.append(await stack.enter_async_context(open_worker(parts, dsns.app)))
-        relay = await stack.enter_async_context(open_relay(settings, dsns))
-        if relay is None:
-            log.warning(
-                "relay.absent", remedy="set PRW_RESOLVER_RELAY_DSN, or nothing is ever pruned"
-            )
+        beside = await _open_beside(stack, parts, dsns)
         server = await stack.enter_async_context(build_server(parts))
         line = f"resolver serves gRPC on {server.address}"
         tell_ready(line, ready_file, address=server.address)
-        await _until(stop, workers, relay)
+        await _until(stop, workers, beside)
+
+
+async def _open_beside(stack: AsyncExitStack, parts: Parts, dsns: Dsns) -> list[Relay | Pruner]:
+    """What runs beside the server under logins of its own; what has no login is left out, aloud."""
+    relay = await stack.enter_async_context(open_relay(parts.settings, dsns))
+    pruner = await stack.enter_async_context(open_pruner(parts, dsns))
+    for name, part in (("relay", relay), ("pruner", pruner)):
+        if part is None:
+            remedy = f"set PRW_RESOLVER_{name.upper()}_DSN, or nothing is ever pruned"
+            log.warning(f"{name}.absent", remedy=remedy)
+    return [part for part in (relay, pruner) if part is not None]
 
 
 async def _work(settings: ResolverSettings, dsn: str, ready_file: Path | None) -> None:
@@ -102,12 +112,11 @@ async def _work(settings: ResolverSettings, dsn: str, ready_file: Path | None) -
 
 
 async def _until(
-    stop: asyncio.Event, workers: Sequence[Worker], relay: Relay | None = None
+    stop: asyncio.Event, workers: Sequence[Worker], beside: Sequence[Relay | Pruner] = ()
 ) -> None:
     """Run all of it until the stop; a part that ends by a defect ends the program with it."""
     running = [asyncio.create_task(worker.run()) for worker in workers]
-    if relay is not None:
-        running.append(asyncio.create_task(relay.run(stop)))
+    running += [asyncio.create_task(part.run(stop)) for part in beside]
     stopping = asyncio.create_task(stop.wait())
     await asyncio.wait([stopping, *running], return_when=asyncio.FIRST_COMPLETED)
     stop.set()

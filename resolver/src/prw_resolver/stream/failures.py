@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import psycopg
 
 from prw.errors import Code, PrwError
@@ -33,3 +36,15 @@ def refused(error: psycopg.Error) -> PrwError | None:
         code = CONSTRAINTS.get(error.diag.constraint_name or "", Code.STALE_FACT_REVISION)
         return PrwError(code, detail)
     return None
+
+
+@contextmanager
+def refusals_typed() -> Iterator[None]:
+    """Within the block, what the database refuses by a condition of ours is raised as its typed error."""
+    try:
+        yield
+    except psycopg.Error as error:
+        typed = refused(error)
+        if typed is None:
+            raise
+        raise typed from error

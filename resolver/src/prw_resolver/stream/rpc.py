@@ -42,20 +42,32 @@ class ChangeServicer(change_service_pb2_grpc.ChangeServiceServicer):
     async def ListChanges(
         self, request: change_service_pb2.ListChangesRequest, context: Context
     ) -> change_service_pb2.ListChangesResponse:
-        """Read one page; it fills gaps."""
+        """Read one page: for a consumer that fills a gap, or for a rebuild that holds a lease."""
         principal = current()
         stream = _stream(principal, request.history_epoch)
-        if request.consumer_id == "":
-            raise PrwError(
-                Code.VALIDATION_FAILED, "name the registered consumer", field="consumer_id"
-            )
-        await self._feed.require_consumer(stream, request.consumer_id, principal.subject)
+        await self._require_reader(stream, principal, request.consumer_id, request.lease_id)
         page = await self._feed.page(stream, request.after_position, request.page_size)
         return change_service_pb2.ListChangesResponse(
             changes=_changes(page),
             cursor_position=page.cursor_position,
             pruned_through=page.pruned_through,
         )
+
+    async def _require_reader(
+        self, stream: Stream, principal: Principal, consumer_id: str, lease_id: str
+    ) -> None:
+        """A consumer reads by the one scope, a lease by the other; exactly one of them is named."""
+        if bool(consumer_id) == bool(lease_id):
+            raise PrwError(
+                Code.VALIDATION_FAILED,
+                "name the registered consumer, or the lease of a rebuild",
+                field="consumer_id",
+            )
+        _require_scope(principal, "changes:read" if consumer_id else "exports:read")
+        if consumer_id:
+            await self._feed.require_consumer(stream, consumer_id, principal.subject)
+        else:
+            await self._feed.require_lease(stream, lease_id, principal.subject)
 
     async def GetEpoch(
         self, request: change_service_pb2.GetEpochRequest, context: Context
@@ -120,6 +132,11 @@ class _Tail:
                 told = monotonic()
                 yield page
             await self._signal.wait(self._stream, POLL_SECONDS)
+
+
+def _require_scope(principal: Principal, scope: str) -> None:
+    if scope not in principal.scopes:
+        raise PrwError(Code.MISSING_SCOPE, f"this needs the scope {scope}")
 
 
 def _stream(principal: Principal, history_epoch: int) -> Stream:

@@ -9,7 +9,9 @@ from prw.errors import Code, PrwError
 from prw_base.server.database import Database
 from prw_resolver.stream import store
 from prw_resolver.stream.epoch import Epoch
+from prw_resolver.stream.failures import refusals_typed
 from prw_resolver.stream.model import Page, Stream
+from prw_resolver.stream.retained import Consumer, ConsumerStatus, Lease
 
 DEFAULT_PAGE = 500
 PAGE_BYTES = 1024 * 1024
@@ -77,12 +79,11 @@ class Feed:
         Raises INSTANCE_SCOPE_DENIED where another principal has that name.
         """
         stream = await self.stream(tenant_id, catalog_id)
-        async with self._database.transaction(tenant_id) as conn:
-            floor = await store.lock_retention(conn, stream)
-            await store.register_consumer(conn, stream, consumer_id, principal, floor)
-            consumer = self._own(
-                await store.find_consumer(conn, stream, consumer_id), consumer_id, principal
-            )
+        with refusals_typed():
+            async with self._database.transaction(tenant_id) as conn:
+                floor = await store.register_consumer(conn, stream, consumer_id, principal)
+                found = await store.find_consumer(conn, stream, consumer_id)
+        consumer = self._own(found, consumer_id, principal)
         return Registration(stream, consumer.reported_position, floor)
 
     async def report(
@@ -90,15 +91,15 @@ class Feed:
     ) -> tuple[int, datetime]:
         """Keep what a consumer has durably processed; an older report changes nothing.
 
-        Raises NOT_FOUND for a consumer that is not registered, EPOCH_FENCED, CURSOR_AHEAD.
+        Raises NOT_FOUND for a consumer that is not registered or was retired, EPOCH_FENCED, CURSOR_AHEAD.
         """
-        cursor = await self.cursor(stream)
-        if position > cursor:
-            raise PrwError(Code.CURSOR_AHEAD, f"position {position} is beyond the cursor, {cursor}")
-        async with self._database.transaction(stream.tenant_id) as conn:
-            await store.lock_retention(conn, stream)
-            self._own(await store.find_consumer(conn, stream, consumer_id), consumer_id, principal)
-            return await store.report_progress(conn, stream, consumer_id, position)
+        await self.require_consumer(stream, consumer_id, principal)
+        with refusals_typed():
+            async with self._database.transaction(stream.tenant_id) as conn:
+                kept = await store.report_progress(conn, stream, consumer_id, principal, position)
+        if kept is None:
+            raise _retired(consumer_id)
+        return kept
 
     async def require_consumer(self, stream: Stream, consumer_id: str, principal: str) -> None:
         """Raise NOT_FOUND unless the principal registered that consumer in this epoch, EPOCH_FENCED before all."""
@@ -106,12 +107,28 @@ class Feed:
         async with self._database.transaction(stream.tenant_id, read_only=True) as conn:
             self._own(await store.find_consumer(conn, stream, consumer_id), consumer_id, principal)
 
+    async def require_lease(self, stream: Stream, lease_id: str, principal: str) -> Lease:
+        """The lease, which lasts. Raises NOT_FOUND, LEASE_EXPIRED, and EPOCH_FENCED before all."""
+        self._epoch.require(stream.history_epoch)
+        async with self._database.transaction(stream.tenant_id, read_only=True) as conn:
+            found = await store.find_lease(conn, stream, lease_id, principal)
+        if found is None:
+            raise PrwError(Code.NOT_FOUND, f"there is no lease {lease_id}", field="lease_id")
+        lease, lasts = found
+        if not lasts:
+            raise PrwError(
+                Code.LEASE_EXPIRED, f"lease {lease_id} is over: start again from a new export"
+            )
+        return lease
+
     @staticmethod
-    def _own(consumer: store.Consumer | None, consumer_id: str, principal: str) -> store.Consumer:
-        if consumer is None or consumer.status == "retired":
+    def _own(consumer: Consumer | None, consumer_id: str, principal: str) -> Consumer:
+        if consumer is None:
             raise PrwError(
                 Code.NOT_FOUND, f"consumer {consumer_id} is not registered", field="consumer_id"
             )
+        if consumer.status == ConsumerStatus.RETIRED:
+            raise _retired(consumer_id)
         if consumer.principal != principal:
             raise PrwError(
                 Code.INSTANCE_SCOPE_DENIED,
@@ -119,6 +136,14 @@ class Feed:
                 field="consumer_id",
             )
         return consumer
+
+
+def _retired(consumer_id: str) -> PrwError:
+    return PrwError(
+        Code.NOT_FOUND,
+        f"consumer {consumer_id} was retired: an operator lets it return with `prw resolver consumer resume`",
+        field="consumer_id",
+    )
 
 
 def _bounded(page: Page) -> Page:

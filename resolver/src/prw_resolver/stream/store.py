@@ -3,26 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from psycopg.types.json import Jsonb
 
 from prw_base.server.database import Connection
 from prw_base.server.sql import Statements
 from prw_resolver.stream.model import Committed, Page, StoredChange, Stream
+from prw_resolver.stream.retained import (
+    Consumer,
+    ConsumerAct,
+    Hold,
+    Lease,
+    RetentionEvent,
+)
 
 _SQL = Statements("prw_resolver.stream")
-
-
-@dataclass(frozen=True, slots=True)
-class Consumer:
-    """A registered consumer of a stream."""
-
-    principal: str
-    status: str
-    reported_position: int
-    reported_at: datetime | None
 
 
 def _key(stream: Stream) -> dict[str, object]:
@@ -67,18 +63,13 @@ async def read_page(conn: Connection, stream: Stream, after: int, page_size: int
     return Page(changes, rows[0]["cursor_position"], rows[0]["pruned_through"])
 
 
-async def lock_retention(conn: Connection, stream: Stream) -> int:
-    """Take the retention lock and return how far the stream is pruned; 0 where there is no such stream."""
-    rows = await _SQL.rows(conn, "lock_retention", **_key(stream))
-    return int(rows[0]["pruned_through"]) if rows else 0
-
-
 async def register_consumer(
-    conn: Connection, stream: Stream, consumer_id: str, principal: str, floor: int
-) -> None:
-    """Insert a consumer whose progress starts at the floor, unless it is registered already."""
-    parameters = {"consumer_id": consumer_id, "principal": principal, "floor": floor}
-    await _SQL.rows(conn, "register_consumer", **_key(stream), **parameters)
+    conn: Connection, stream: Stream, consumer_id: str, principal: str
+) -> int:
+    """Register a consumer unless it is registered already; returns how far the stream is pruned."""
+    whose = {"consumer_id": consumer_id, "principal": principal}
+    rows = await _SQL.rows(conn, "register_consumer", **_key(stream), **whose)
+    return int(rows[0]["pruned_through"])
 
 
 async def find_consumer(conn: Connection, stream: Stream, consumer_id: str) -> Consumer | None:
@@ -88,13 +79,81 @@ async def find_consumer(conn: Connection, stream: Stream, consumer_id: str) -> C
 
 
 async def report_progress(
-    conn: Connection, stream: Stream, consumer_id: str, position: int
-) -> tuple[int, datetime]:
-    """Raise a consumer's reported progress; returns what is on record."""
-    rows = await _SQL.rows(
-        conn, "report_progress", **_key(stream), consumer_id=consumer_id, position=position
+    conn: Connection, stream: Stream, consumer_id: str, principal: str, position: int
+) -> tuple[int, datetime] | None:
+    """Raise a consumer's reported progress; returns what is on record, None where it may not report."""
+    values = {"consumer_id": consumer_id, "principal": principal, "position": position}
+    rows = await _SQL.rows(conn, "report_progress", **_key(stream), **values)
+    found = rows[0]
+    return (
+        None if found["reported_at"] is None else (found["reported_position"], found["reported_at"])
     )
-    return rows[0]["reported_position"], rows[0]["reported_at"]
+
+
+async def move_consumer(
+    conn: Connection, stream: Stream, consumer_id: str, act: ConsumerAct, actor: str, reason: str
+) -> bool:
+    """Pause, resume or retire a consumer; False where there is none of that name."""
+    values = {"consumer_id": consumer_id, "act": act.value, "actor": actor, "reason": reason}
+    return bool((await _SQL.rows(conn, "move_consumer", **_key(stream), **values))[0]["found"])
+
+
+async def consumers(conn: Connection, stream: Stream) -> list[Consumer]:
+    """Every consumer of the stream, by name."""
+    return [Consumer(**row) for row in await _SQL.rows(conn, "consumers", **_key(stream))]
+
+
+async def retention_events(conn: Connection, stream: Stream, most: int) -> list[RetentionEvent]:
+    """The last acts on what holds retention, newest first."""
+    rows = await _SQL.rows(conn, "retention_events", **_key(stream), most=most)
+    return [RetentionEvent(**row) for row in rows]
+
+
+async def grant_lease(
+    conn: Connection, stream: Stream, lease_id: str, principal: str, lifetime: timedelta
+) -> Lease:
+    """A lease pinned at the floor."""
+    values = {"lease_id": lease_id, "principal": principal, "lifetime": lifetime}
+    return Lease(lease_id, **(await _SQL.rows(conn, "grant_lease", **_key(stream), **values))[0])
+
+
+async def renew_lease(
+    conn: Connection, stream: Stream, lease_id: str, principal: str, lifetime: timedelta, pin: int
+) -> Lease:
+    """Renew a lease and move its pin forward."""
+    values = {"lease_id": lease_id, "principal": principal, "lifetime": lifetime, "pin": pin}
+    return Lease(lease_id, **(await _SQL.rows(conn, "renew_lease", **_key(stream), **values))[0])
+
+
+async def release_lease(conn: Connection, stream: Stream, lease_id: str, principal: str) -> None:
+    """End a lease."""
+    values = {"lease_id": lease_id, "principal": principal}
+    await _SQL.rows(conn, "release_lease", **_key(stream), **values)
+
+
+async def find_lease(
+    conn: Connection, stream: Stream, lease_id: str, principal: str
+) -> tuple[Lease, bool] | None:
+    """The principal's lease and whether it lasts, or None."""
+    values = {"lease_id": lease_id, "principal": principal}
+    row = await _SQL.row(conn, "find_lease", **_key(stream), **values)
+    return None if row is None else (Lease(lease_id, row["pin"], row["expires_at"]), row["lasts"])
+
+
+async def prune(conn: Connection, stream: Stream, age: timedelta, most: int) -> int:
+    """Prune a batch within all bounds; returns how many changes went. For `resolver_pruner` only."""
+    return int((await _SQL.rows(conn, "prune", **_key(stream), age=age, most=most))[0]["pruned"])
+
+
+async def holds(conn: Connection, stream: Stream) -> list[Hold]:
+    """Who holds back what, the furthest back first."""
+    return [Hold(**row) for row in await _SQL.rows(conn, "holds", **_key(stream))]
+
+
+async def streams_of_epoch(conn: Connection, history_epoch: int) -> list[Stream]:
+    """The open streams of every tenant. For `resolver_pruner` only."""
+    rows = await _SQL.rows(conn, "streams_of_epoch", history_epoch=history_epoch)
+    return [Stream(row["tenant_id"], row["catalog_id"], history_epoch) for row in rows]
 
 
 async def system_identifier(conn: Connection) -> str:

@@ -26,34 +26,80 @@ select c.position as cursor_position, r.pruned_through, o.position, o.committed_
  where c.tenant_id = %(tenant_id)s and c.catalog_id = %(catalog_id)s and c.history_epoch = %(history_epoch)s
  order by o.position;
 
--- name: lock_retention
--- The lock under which consumers register and progress is kept.
-select pruned_through from resolver.stream_retention
- where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and history_epoch = %(history_epoch)s
-   for update;
-
 -- name: register_consumer
--- Register a consumer; doing it again keeps its progress.
-insert into resolver.stream_consumer (tenant_id, catalog_id, history_epoch, consumer_id, principal,
-       reported_position, registered_at)
-values (%(tenant_id)s, %(catalog_id)s, %(history_epoch)s, %(consumer_id)s, %(principal)s, %(floor)s,
-       clock_timestamp())
-on conflict (tenant_id, catalog_id, history_epoch, consumer_id) do nothing;
+-- Register a consumer under the retention lock; doing it again keeps its progress. Gives the floor.
+select resolver.stream_register_consumer(%(tenant_id)s, %(catalog_id)s, %(history_epoch)s, %(consumer_id)s,
+       %(principal)s) as pruned_through;
 
 -- name: find_consumer
 -- A consumer of the stream with what it last reported.
-select principal, status, reported_position, reported_at
+select consumer_id, principal, status, reported_position, reported_at, registered_at
   from resolver.stream_consumer
  where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and history_epoch = %(history_epoch)s
    and consumer_id = %(consumer_id)s;
 
 -- name: report_progress
--- Keep the greatest progress reported; it never goes back.
-update resolver.stream_consumer
-   set reported_position = greatest(reported_position, %(position)s), reported_at = clock_timestamp()
+-- Keep the greatest progress reported, under the retention lock; nulls where the consumer may not report.
+select reported_position, reported_at
+  from resolver.stream_report_progress(%(tenant_id)s, %(catalog_id)s, %(history_epoch)s, %(consumer_id)s,
+       %(principal)s, %(position)s);
+
+-- name: move_consumer
+-- Pause, resume or retire a consumer; false where there is none of that name.
+select resolver.stream_move_consumer(%(tenant_id)s, %(catalog_id)s, %(history_epoch)s, %(consumer_id)s, %(act)s,
+       %(actor)s, %(reason)s) as found;
+
+-- name: consumers
+-- All consumers of a stream, retired ones too.
+select consumer_id, principal, status, reported_position, reported_at, registered_at
+  from resolver.stream_consumer
  where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and history_epoch = %(history_epoch)s
-   and consumer_id = %(consumer_id)s
-returning reported_position, reported_at;
+ order by consumer_id;
+
+-- name: retention_events
+-- The last acts on what holds retention, newest first.
+select at, act, subject, actor, reason, position
+  from resolver.stream_retention_event
+ where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and history_epoch = %(history_epoch)s
+ order by number desc
+ limit %(most)s;
+
+-- name: grant_lease
+-- A lease pinned at the floor.
+select pin, expires_at
+  from resolver.stream_grant_lease(%(tenant_id)s, %(catalog_id)s, %(history_epoch)s, %(lease_id)s, %(principal)s,
+       %(lifetime)s);
+
+-- name: renew_lease
+-- Renew a lease that lasts, and move its pin forward.
+select pin, expires_at
+  from resolver.stream_renew_lease(%(tenant_id)s, %(catalog_id)s, %(history_epoch)s, %(lease_id)s, %(principal)s,
+       %(lifetime)s, %(pin)s);
+
+-- name: release_lease
+-- End a lease.
+select resolver.stream_release_lease(%(tenant_id)s, %(catalog_id)s, %(history_epoch)s, %(lease_id)s, %(principal)s);
+
+-- name: find_lease
+-- A lease of this principal, and whether it lasts.
+select pin, expires_at, ended_at is null and expires_at > clock_timestamp() as lasts
+  from resolver.stream_lease
+ where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and history_epoch = %(history_epoch)s
+   and lease_id = %(lease_id)s and principal = %(principal)s;
+
+-- name: prune
+-- Prune a batch within all bounds; gives how many changes went.
+select resolver.stream_prune(%(tenant_id)s, %(catalog_id)s, %(history_epoch)s, %(age)s, %(most)s) as pruned;
+
+-- name: holds
+-- Who holds back what, the furthest back first.
+select kind, holder, principal, status, held_after as position, held, held_bytes, oldest_at, heard_at, expires_at,
+       clock_timestamp() as now
+  from resolver.stream_holds(%(tenant_id)s, %(catalog_id)s, %(history_epoch)s);
+
+-- name: streams_of_epoch
+-- The open streams of every tenant. For `resolver_pruner` only.
+select tenant_id, catalog_id from resolver.streams_of_epoch(%(history_epoch)s) order by 1, 2;
 
 -- name: mark_published
 -- Mark the oldest changes of each stream that are not yet published; several relays share the work.
