@@ -52,7 +52,7 @@ class Retaining:
 
     def short(self, lifetime: timedelta) -> Retention:
         """Retention control whose leases last so long."""
-        return Retention(self.rooms.database, _Trusted(), lifetime=lifetime)
+        return Retention(self.rooms.database, Trusted(), lifetime=lifetime)
 
     def one(self, query: str) -> Any:
         """The one value that a superuser's query gives."""
@@ -81,19 +81,23 @@ class Retaining:
         return started
 
 
-class _Trusted:
+class Trusted:
     """A control plane of epoch 1."""
 
     def current(self) -> int:
+        """The epoch."""
         return 1
 
     def require(self, history_epoch: int) -> None:
+        """Only that one."""
         assert history_epoch == 1
 
 
 @asynccontextmanager
-async def retaining(dsns: dict[str, str], folder: Path) -> AsyncIterator[Retaining]:
-    """Four changes, twelve positions, all of them published and old enough."""
+async def retaining(
+    dsns: dict[str, str], folder: Path, changes: int = 4
+) -> AsyncIterator[Retaining]:
+    """So many changes, three positions each, all of them published and old enough."""
     async with (
         rooms(dsns["resolver_app"], folder) as held,
         await Database.open(dsns["resolver_relay"], 1, 1) as relay,
@@ -102,9 +106,9 @@ async def retaining(dsns: dict[str, str], folder: Path) -> AsyncIterator[Retaini
         made = Retaining(
             dsns,
             held,
-            Retention(held.database, _Trusted()),
+            Retention(held.database, Trusted()),
             Relay(relay),
-            Pruner(pruner, _Trusted(), PROMPT),
+            Pruner(pruner, Trusted(), PROMPT),
         )
-        await made.fill(4)
+        await made.fill(changes)
         yield made

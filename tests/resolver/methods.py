@@ -19,6 +19,7 @@ from prw.operator.v1 import review_service_pb2
 from tests.resolver.collecting import AT, capture, digest, timestamp
 
 CONSUMER: Final[dict[str, object]] = {"consumer_id": "c", "history_epoch": 1}
+LEASE: Final[dict[str, object]] = {"lease_id": "lea_none", "history_epoch": 1}
 CHECKPOINT: Final[dict[str, object]] = {
     "source_id": "ten_synth_a.src_one",
     "adapter": "shop",
@@ -67,6 +68,11 @@ SOUND: Final[Mapping[str, Mapping[str, object]]] = {
     "GetEpoch": {},
     "RegisterConsumer": {"consumer_id": "c"},
     "ReportProgress": CONSUMER,
+    "CreateSnapshot": {"client_token": "t"},
+    "GetSnapshot": {"export_id": "exp_none"},
+    "ReadObject": {"export_id": "exp_none", "name": "merchant-1"},
+    "RenewLease": LEASE,
+    "ReleaseLease": LEASE,
 }
 """What a method takes, where nothing that it names is there."""
 

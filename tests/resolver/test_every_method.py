@@ -40,6 +40,11 @@ WHO: dict[str, tuple[set[str], Role | None]] = {
     "GetEpoch": ({"changes:read", "exports:read"}, None),
     "RegisterConsumer": ({"changes:read"}, None),
     "ReportProgress": ({"changes:read"}, None),
+    "CreateSnapshot": ({"exports:read"}, None),
+    "GetSnapshot": ({"exports:read"}, None),
+    "ReadObject": ({"exports:read"}, None),
+    "RenewLease": ({"exports:read"}, None),
+    "ReleaseLease": ({"exports:read"}, None),
 }
 """Which scopes, any of them, and which least role a method is open to (contract, "Identity of callers")."""
 

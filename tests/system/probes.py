@@ -9,6 +9,7 @@ from google.protobuf.message import Message
 
 from prw.catalog.v1 import catalog_service_pb2 as catalog
 from prw.changes.v1 import change_service_pb2 as changes
+from prw.changes.v1 import export_service_pb2 as exports
 from prw.collector.v1 import artifact_service_pb2 as artifacts
 from prw.collector.v1 import capture_service_pb2 as captures
 from prw.collector.v1 import checkpoint_service_pb2 as checkpoints
@@ -22,6 +23,7 @@ from tests.resolver.collecting import digest
 OTHER, THEIRS = "ten_other", "src_theirs"
 """The second tenant; its catalogue, worker, instance, consumer and person are named as the first one's."""
 
+EXPORT_TOKEN = "first"
 COMING = b"<html>a page to come</html>"
 """What the first tenant has declared and not yet sent."""
 
@@ -41,6 +43,7 @@ class Things:
     case_revision: int
     item_id: str
     own_case_id: str
+    export: exports.Manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +63,7 @@ def probes(things: Things) -> Iterator[Probe]:
     yield from _reporting(things)
     yield from _reviewing(things)
     yield from _following()
+    yield from _exporting(things)
     yield from _browsing(things)
 
 
@@ -168,6 +172,25 @@ def _following() -> Iterator[Probe]:
     yield Probe(f"{service}.StreamChanges", "product", [stream], ANSWERED)
     yield Probe(f"{service}.ListChanges", "product", [page], ANSWERED)
     yield Probe(f"{service}.ReportProgress", "product", [report], ahead)
+
+
+def _exporting(things: Things) -> Iterator[Probe]:
+    service, theirs = "prw.changes.v1.ExportService", things.export
+    epoch, lease = 1, theirs.lease_id
+    get = exports.GetSnapshotRequest(export_id=theirs.export_id)
+    read = exports.ReadObjectRequest(export_id=theirs.export_id, name=theirs.objects[0].name)
+    create = exports.CreateSnapshotRequest(client_token=EXPORT_TOKEN)
+    renew = exports.RenewLeaseRequest(history_epoch=epoch, lease_id=lease)
+    release = exports.ReleaseLeaseRequest(history_epoch=epoch, lease_id=lease)
+    page = changes.ListChangesRequest(history_epoch=epoch, lease_id=lease)
+    yield Probe(f"{service}.GetSnapshot", "product", [get])
+    yield Probe(f"{service}.ReadObject", "product", [read])
+    yield Probe(f"{service}.RenewLease", "product", [renew])
+    yield Probe("prw.changes.v1.ChangeService.ListChanges", "product", [page])
+    # The first tenant's token gives this one an export of its own.
+    yield Probe(f"{service}.CreateSnapshot", "product", [create], ANSWERED)
+    # Ending what is not there, or is another's, changes nothing.
+    yield Probe(f"{service}.ReleaseLease", "product", [release], ANSWERED)
 
 
 def _browsing(things: Things) -> Iterator[Probe]:

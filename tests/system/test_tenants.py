@@ -11,6 +11,8 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from prw.changes.v1 import export_service_pb2 as exports
+from prw.changes.v1.export_service_pb2_grpc import ExportServiceStub
 from prw.collector.v1 import evidence_pb2 as evidence
 from prw.errors import Code
 from prw_base.client import open_channel
@@ -31,7 +33,7 @@ from tests.support.contract import Answer, ask, methods
 from tests.support.programs import Program
 from tests.support.waiting import until
 from tests.support.walk import Walk, walking
-from tests.system.probes import ANSWERED, COMING, OTHER, THEIRS, Probe, Things, probes
+from tests.system.probes import ANSWERED, COMING, EXPORT_TOKEN, OTHER, THEIRS, Probe, Things, probes
 
 UNTRUSTED = "http://bazaarline.example/dp/B0OX32T"
 """A page whose listing is a case wherever it comes from."""
@@ -147,7 +149,24 @@ async def lay_out(walk: Walk) -> Things:
         case_revision=case[1],
         item_id=item[0],
         own_case_id=own_case[0],
+        export=await _exported(walk),
     )
+
+
+async def _exported(walk: Walk) -> exports.Manifest:
+    """A whole export of the first tenant's."""
+    token = token_file(walk, "product", SCOPE.tenant_id).read_text("utf-8")
+    async with open_channel(walk.resolver.told["address"], token) as channel:
+        stub: Any = ExportServiceStub(channel)
+
+        async def ready() -> exports.Manifest | None:
+            asked = exports.CreateSnapshotRequest(client_token=EXPORT_TOKEN)
+            manifest: exports.Manifest = (await stub.CreateSnapshot(asked)).manifest
+            return manifest if manifest.status == exports.EXPORT_STATUS_READY else None
+
+        found = await until(ready)
+        assert found is not None
+        return found
 
 
 @asynccontextmanager

@@ -10,6 +10,7 @@ from functools import partial
 from pydantic import SecretStr
 
 from prw.changes.v1 import change_service_pb2_grpc as changes_grpc
+from prw.changes.v1 import export_service_pb2_grpc as exports_grpc
 from prw.collector.v1 import artifact_service_pb2_grpc as artifacts_grpc
 from prw.collector.v1 import capture_service_pb2_grpc as captures_grpc
 from prw.collector.v1 import checkpoint_service_pb2_grpc as checkpoints_grpc
@@ -22,6 +23,9 @@ from prw_base.server.settings import Dsns, open_database_server
 from prw_base.server.tokens import Signer, Verifier, jwks, load_or_create_key
 from prw_resolver.access.service import Access, Issuer, authenticate
 from prw_resolver.catalog.service import ReleasePolicy
+from prw_resolver.export.objects import Folder
+from prw_resolver.export.rpc import ExportServicer
+from prw_resolver.export.service import Exports, ExportSettings
 from prw_resolver.extraction.pool import ReaderPool
 from prw_resolver.identity.service import Identifier
 from prw_resolver.intake.artifacts.rpc import ArtifactServicer
@@ -36,7 +40,7 @@ from prw_resolver.review.rpc import ReviewServicer
 from prw_resolver.review.service import Review
 from prw_resolver.settings import ResolverSettings
 from prw_resolver.stream.committer import Committer
-from prw_resolver.stream.epoch import EpochFile
+from prw_resolver.stream.epoch import Epoch, EpochFile
 from prw_resolver.stream.pruner import Pruner
 from prw_resolver.stream.relay import Relay
 from prw_resolver.stream.retained import Budget, PruneSettings
@@ -66,6 +70,8 @@ class Parts:
     epoch: EpochFile
     committer: Committer
     signal: Signal
+    feed: Feed
+    exports: Exports
 
 
 def databases(settings: ResolverSettings) -> AbstractContextManager[Dsns]:
@@ -81,7 +87,8 @@ async def open_parts(settings: ResolverSettings, dsn: str) -> AsyncIterator[Part
     """
     async with await Database.open(dsn, max_size=settings.database_pool) as db:
         epoch, signal = await open_epoch(settings, db), Signal()
-        committer = Committer(db, epoch, signal)
+        committer, feed = Committer(db, epoch, signal), Feed(db, epoch)
+        exports = _build_exports(settings, db, epoch, feed)
         yield Parts(
             settings=settings,
             db=db,
@@ -90,8 +97,17 @@ async def open_parts(settings: ResolverSettings, dsn: str) -> AsyncIterator[Part
             epoch=epoch,
             committer=committer,
             signal=signal,
+            feed=feed,
+            exports=exports,
         )
+        await exports.close()
         await committer.close()
+
+
+def _build_exports(settings: ResolverSettings, db: Database, epoch: Epoch, feed: Feed) -> Exports:
+    retention = Retention(db, epoch, lifetime=settings.lease_lifetime)
+    limits = ExportSettings(settings.exports_kept, settings.exports_at_once)
+    return Exports(db, feed, retention, Folder(settings.exports), limits)
 
 
 async def open_epoch(settings: ResolverSettings, db: Database) -> EpochFile:
@@ -206,7 +222,7 @@ def build_server(parts: Parts) -> RpcServer:
     server.add(captures_grpc.add_CaptureServiceServicer_to_server, CaptureServicer(intake))
     review = Review(parts.db, parts.committer, vocabulary.load)
     server.add(reviews_grpc.add_ReviewServiceServicer_to_server, ReviewServicer(review))
-    feed = Feed(parts.db, parts.epoch)
-    changes = ChangeServicer(feed, parts.signal, server.draining)
+    changes = ChangeServicer(parts.feed, parts.signal, server.draining)
     server.add(changes_grpc.add_ChangeServiceServicer_to_server, changes)
+    server.add(exports_grpc.add_ExportServiceServicer_to_server, ExportServicer(parts.exports))
     return server

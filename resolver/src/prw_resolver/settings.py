@@ -41,6 +41,12 @@ class ResolverSettings(ServerSettings):
         default=timedelta(minutes=10), ge=timedelta(seconds=1), le=timedelta(days=1)
     )
     """How long a rebuild's lease lasts from its grant and from each renewal."""
+    exports_folder: Path | None = None
+    """Where snapshots for projections are written; below the state folder unless given."""
+    exports_kept: int = Field(default=2, ge=0, le=100)
+    """Exports of one catalogue whose files are kept once nobody holds them; older ones go when another is made."""
+    exports_at_once: int = Field(default=2, ge=1, le=16)
+    """Exports of one catalogue that may be written at once; one more is OVERLOADED."""
     alarm_positions: int = Field(default=1_000_000, ge=0)
     """Changes that one consumer or lease may hold back before an alarm; nothing is pruned for its sake."""
     alarm_bytes: int = Field(default=1024 * MEBIBYTE, ge=0)
@@ -80,6 +86,11 @@ class ResolverSettings(ServerSettings):
     def objects(self) -> Path:
         """The folder of the object store."""
         return self.objects_folder or self.state_folder / "objects"
+
+    @property
+    def exports(self) -> Path:
+        """The folder of exports."""
+        return self.exports_folder or self.state_folder / "exports"
 
     @property
     def signing_key(self) -> Path:

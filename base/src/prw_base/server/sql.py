@@ -6,10 +6,13 @@ A block starts with ``-- name: find_item``, then one comment line that says what
 from __future__ import annotations
 
 import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from functools import cache, cached_property
 from importlib import resources
 from typing import Any, Final
 
+from psycopg import AsyncCopy
 from psycopg.rows import dict_row
 
 from prw_base.server.database import Connection
@@ -38,6 +41,14 @@ class Statements:
     async def run(self, conn: Connection, name: str, /, **values: object) -> int:
         """Run a block that writes; how many rows it wrote."""
         return (await conn.execute(self._blocks[name], values)).rowcount
+
+    @asynccontextmanager
+    async def copy(
+        self, conn: Connection, name: str, /, **values: object
+    ) -> AsyncIterator[AsyncCopy]:
+        """Run a block that is a COPY; values are bound here, since COPY takes no parameters."""
+        async with conn.cursor() as cursor, cursor.copy(self._blocks[name], values) as copy:
+            yield copy
 
     @cached_property
     def _blocks(self) -> dict[str, bytes]:
