@@ -33,6 +33,7 @@ GUARDED = (
             "parked_need",
             "dead_letter",
             "ignored_event",
+            "rebuild",
         )
     ),
 )
@@ -44,11 +45,10 @@ def rows(dsn: str, query: str, *values: object) -> list[tuple[Any, ...]]:
         return conn.execute(query.encode(), values).fetchall()
 
 
-def projection(dsn: str) -> dict[str, list[tuple[Any, ...]]]:
-    """All that is projected in generation 1, in an order of its own."""
-    return {
-        table: sorted(rows(dsn, f"table projection_1.{table}"), key=repr) for table in PROJECTED
-    }
+def projection(dsn: str, generation: int = 1) -> dict[str, list[tuple[Any, ...]]]:
+    """All that is projected in a generation, in an order of its own."""
+    place = f"projection_{generation}"
+    return {table: sorted(rows(dsn, f"table {place}.{table}"), key=repr) for table in PROJECTED}
 
 
 def outcomes(dsn: str) -> dict[int, str]:

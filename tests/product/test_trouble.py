@@ -112,9 +112,9 @@ async def test_a_first_token_that_is_refused_ends_a_program_but_not_a_patient_on
 @pytest.mark.parametrize(
     ("code", "advice"),
     [
-        (Code.CURSOR_AHEAD, "rebuild it from a snapshot"),
-        (Code.CURSOR_PRUNED, "rebuild it from a snapshot"),
-        (Code.EPOCH_FENCED, "rebuild the projection from its present epoch"),
+        (Code.CURSOR_AHEAD, "prw product rebuild"),
+        (Code.CURSOR_PRUNED, "prw product rebuild"),
+        (Code.EPOCH_FENCED, "prw product rebuild"),
     ],
 )
 async def test_status_tells_what_ended_following(

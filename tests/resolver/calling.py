@@ -13,6 +13,7 @@ from prw.changes.v1.change_service_pb2_grpc import (
     ChangeServiceStub,
     add_ChangeServiceServicer_to_server,
 )
+from prw.changes.v1.export_service_pb2_grpc import add_ExportServiceServicer_to_server
 from prw.errors import Code, PrwError
 from prw.grpc_errors import from_rpc_error
 from prw.operator.v1.review_service_pb2_grpc import (
@@ -23,6 +24,8 @@ from prw_base.client import open_channel
 from prw_base.principal import Kind, Principal, Role
 from prw_base.scope import Scope
 from prw_base.server.rpc import RpcServer, RpcSettings
+from prw_resolver.export.rpc import ExportServicer
+from prw_resolver.export.service import Exports
 from prw_resolver.review.rpc import ReviewServicer
 from prw_resolver.stream.rpc import ChangeServicer
 from prw_resolver.stream.signal import Signal
@@ -97,7 +100,10 @@ class Served:
 
 @asynccontextmanager
 async def served(
-    held: Rooms, signal: Signal | None = None, settings: RpcSettings | None = None
+    held: Rooms,
+    signal: Signal | None = None,
+    settings: RpcSettings | None = None,
+    exports: Exports | None = None,
 ) -> AsyncIterator[Served]:
     """Serve until the block ends."""
     REVOKED.clear()
@@ -105,6 +111,8 @@ async def served(
     server.add(add_ReviewServiceServicer_to_server, ReviewServicer(held.review))
     changes = ChangeServicer(held.feed, signal or held.signal, server.draining)
     server.add(add_ChangeServiceServicer_to_server, changes)
+    if exports is not None:
+        server.add(add_ExportServiceServicer_to_server, ExportServicer(exports))
     async with AsyncExitStack() as stack:
         await stack.enter_async_context(server)
         yield Served(server, stack)

@@ -22,6 +22,9 @@ from prw_base.server.settings import Dsns, open_database_server
 from prw_product.follow.client import connector
 from prw_product.follow.model import Standing
 from prw_product.follow.service import Follower, FollowSettings
+from prw_product.rebuild.client import connector as export_connector
+from prw_product.rebuild.model import Watch
+from prw_product.rebuild.service import Rebuilder, RebuildSettings, unwatched
 from prw_product.serve.http import make_app
 from prw_product.serve.rpc import CatalogServicer
 from prw_product.serve.service import Catalogue
@@ -57,18 +60,35 @@ def build_follower(
 
     Raises PrwError INVALID_TOKEN where no token is set.
     """
+    _require_token(settings)
+    channel = partial(_open_resolver, settings)
+    following = FollowSettings(
+        scope_of(settings),
+        settings.batch_size,
+        read_token=None if settings.token_file is None else partial(_read_token, settings),
+        patient=patient,
+        rebuild=build_rebuilder(settings, database).run if settings.rebuild_by_itself else None,
+    )
+    return Follower(database, connector(channel, settings.consumer_id), following)
+
+
+def build_rebuilder(
+    settings: ProductSettings, database: Database, watch: Watch = unwatched
+) -> Rebuilder:
+    """What builds the projection anew. Raises PrwError INVALID_TOKEN where no token is set."""
+    _require_token(settings)
+    channel = partial(_open_resolver, settings)
+    rebuilding = RebuildSettings(scope_of(settings))
+    return Rebuilder(database, export_connector(channel, settings.consumer_id), rebuilding, watch)
+
+
+def _require_token(settings: ProductSettings) -> None:
     if settings.token is None and settings.token_file is None:
         raise PrwError(
             Code.INVALID_TOKEN,
-            "following needs a token: set token or token_file",
+            "following and rebuilding need a token: set token or token_file",
             field="token_file",
         )
-    channel = partial(_open_resolver, settings)
-    read = None if settings.token_file is None else partial(_read_token, settings)
-    following = FollowSettings(
-        scope_of(settings), settings.batch_size, read_token=read, patient=patient
-    )
-    return Follower(database, connector(channel, settings.consumer_id), following)
 
 
 def _open_resolver(settings: ProductSettings) -> grpc.aio.Channel:

@@ -1,4 +1,4 @@
-"""``prw product``: migrate, serve, follow, status."""
+"""``prw product``: migrate, serve, follow, rebuild, status."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from prw_product.bootstrap import (
     HttpServer,
     build_catalogue,
     build_follower,
+    build_rebuilder,
     build_rpc_server,
     databases,
     open_database,
     scope_of,
 )
 from prw_product.follow.service import Follower
+from prw_product.rebuild.model import Rebuilt, Watch
+from prw_product.rebuild.view import ending, shown
 from prw_product.serve.status import COLUMNS, read_status
 from prw_product.settings import ProductSettings
 
@@ -187,6 +190,33 @@ async def _follow(settings: ProductSettings, dsn: str) -> None:
             await following
         following.cancel()
         await asyncio.gather(following, return_exceptions=True)
+
+
+@app.command()
+def rebuild(
+    context: typer.Context,
+    resolver: ResolverOption = None,
+    token_file: TokenFileOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Build the projection anew from an export of the resolver's, and cut over to it.
+
+    What serves goes on serving, and a follower goes on following, until the new one is as far; then it is swapped in,
+    and the old one is dropped. A rebuild that ends before has changed nothing. Exit status 0 when it serves.
+    """
+    settings = _settings(context, resolver_address=resolver, token_file=token_file)
+    configure(json=settings.json_logs)
+
+    async def run(dsn: str, watch: Watch) -> Rebuilt:
+        async with open_database(settings, dsn) as database:
+            await build_catalogue(settings, database).count()
+            return await ending(build_rebuilder(settings, database, watch).run())
+
+    with databases(settings) as dsns, shown(json) as watch:
+        made = asyncio.run(run(dsns.app, watch))
+    columns = ("generation", "history_epoch", "exported_at", "served_at", "rows")
+    row = (made.generation, made.history_epoch, made.exported_at, made.served_at, made.rows)
+    print_table("Rebuilt", columns, [row], json)
 
 
 @app.command()

@@ -31,13 +31,16 @@ class ProductSettings(ServerSettings):
     resolver_plaintext: bool = False
     """Whether the token may go to another machine without TLS: a private network's own risk."""
     token: SecretStr | None = None
-    """The token of the product's machine client, with the scope `changes:read`."""
+    """The token of the product's machine client, with the scopes `changes:read` and `exports:read`."""
     token_file: Path | None = None
     """A file with that token, read again for each call, so that a rotated one is taken up."""
     consumer_id: str = Field(default="product", pattern=r"^[A-Za-z0-9_.-]{1,128}$")
     """The name under which this deployment follows; one for each database."""
     batch_size: int = Field(default=250, ge=1, le=1000)
     """Most changes of one message and one transaction."""
+    rebuild_by_itself: bool = True
+    """Whether a follower builds the projection anew where it can never go on: its changes are pruned, or the history
+    was restored. Without it, it stops and an operator runs `prw product rebuild`. The client needs `exports:read`."""
 
     http_address: str = "127.0.0.1:7680"
     """Where HTTP is served, ``host:port``; port 0 takes a free one."""

@@ -106,9 +106,13 @@ async def open_live(database: Database, scope: Scope, history_epoch: int) -> Liv
 class Applier:
     """Applies batches to one generation; several at work on one generation take turns."""
 
-    def __init__(self, database: Database, decode: Decode, generation: Generation) -> None:
+    def __init__(
+        self, database: Database, decode: Decode, generation: Generation, *, serves: bool = True
+    ) -> None:
+        """A generation that does not serve is a shadow, whose rebuild applies to it by the same rules."""
         self._database = database
         self._decode = decode
+        self._serves = serves
         self.generation = generation
 
     async def apply(self, deliveries: Sequence[Delivery]) -> Applied:
@@ -149,7 +153,7 @@ class Applier:
 
     async def _lock(self, conn: Connection) -> int:
         lock = await store.lock_progress(conn, self.generation)
-        if lock is None or not lock.serves:
+        if lock is None or lock.serves is not self._serves:
             raise GenerationMoved
         await publish_store.enter(conn, self.generation)
         return lock.position

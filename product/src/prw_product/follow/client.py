@@ -56,7 +56,7 @@ class ChangeClient:
             page_size=size,
         )
         answer = await call(self._stub.ListChanges, request, _LIST, NEVER)
-        return _page(answer)
+        return read_page(answer)
 
     async def stream(self, history_epoch: int, after: int, size: int) -> AsyncGenerator[Page, None]:
         """Every change after a position, for as long as the server serves.
@@ -72,7 +72,7 @@ class ChangeClient:
         answers = self._stub.StreamChanges(request)
         try:
             async for answer in receive(aiter(answers)):
-                yield _page(answer)
+                yield read_page(answer)
         finally:
             answers.cancel()
         raise PrwError(Code.UNAVAILABLE, "the server ended the stream")
@@ -97,7 +97,8 @@ def _stream(stream: change_pb2.Stream) -> Stream:
     return Stream(Scope(stream.tenant_id, stream.catalog_id), stream.history_epoch)
 
 
-def _page(answer: pb.StreamChangesResponse | pb.ListChangesResponse) -> Page:
+def read_page(answer: pb.StreamChangesResponse | pb.ListChangesResponse) -> Page:
+    """A message's changes as they came, with the cursor at that moment."""
     return Page(tuple(_delivery(change) for change in answer.changes), answer.cursor_position)
 
 

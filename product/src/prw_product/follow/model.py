@@ -95,10 +95,13 @@ FINAL = frozenset(
 RENEWABLE = frozenset({Code.INVALID_TOKEN, Code.CREDENTIAL_REVOKED, Code.MISSING_SCOPE})
 """Of these, what another token may change."""
 
+REBUILDABLE = frozenset({Code.CURSOR_AHEAD, Code.CURSOR_PRUNED, Code.EPOCH_FENCED})
+"""Following can never go on from what is here; a projection that is built anew can."""
+
 _ADVICE = {
-    Code.CURSOR_AHEAD: "this projection is ahead of the stream: stop, and rebuild it from a snapshot",
-    Code.CURSOR_PRUNED: "changes that this projection needs are gone: rebuild it from a snapshot",
-    Code.EPOCH_FENCED: "the history was restored: rebuild the projection from its present epoch",
+    Code.CURSOR_AHEAD: "this projection is ahead of the stream: run `prw product rebuild`",
+    Code.CURSOR_PRUNED: "changes that this projection needs are gone: run `prw product rebuild`",
+    Code.EPOCH_FENCED: "the history was restored: run `prw product rebuild`",
     Code.INVALID_TOKEN: "provision the product's client anew",
     Code.CREDENTIAL_REVOKED: "provision the product's client anew",
     Code.MISSING_SCOPE: "the product's client needs the scope changes:read",

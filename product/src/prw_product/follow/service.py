@@ -7,7 +7,7 @@ this process loses and repeats nothing in effect. Only what asking again cannot 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from prw_product.follow.client import ChangeClient, Connect
 from prw_product.follow.decode import decode
 from prw_product.follow.model import (
     FINAL,
+    REBUILDABLE,
     RENEWABLE,
     Condition,
     Gap,
@@ -49,6 +50,8 @@ class FollowSettings:
 
     ``read_token`` reads the token anew, or is None where it cannot change. A refused token that has
     worked before is waited for until it is another one; one that never has only if ``patient``.
+    ``rebuild`` builds the projection anew where following can never go on from what is here; without
+    it an operator is asked to.
     """
 
     scope: Scope
@@ -56,6 +59,7 @@ class FollowSettings:
     waits: Waits = Waits()
     read_token: Callable[[], str] | None = None
     patient: bool = False
+    rebuild: Callable[[], Awaitable[object]] | None = None
 
 
 class Follower:
@@ -76,11 +80,27 @@ class Follower:
             except GenerationMoved:
                 _log.info("another generation serves now")
             except (PrwError, GapOpen, psycopg.Error) as error:
-                await self._wait_after(error)
+                if not await self._rebuild_after(error):
+                    await self._wait_after(error)
             except ContentChanged as error:
                 raise await self._stop(PrwError(Code.CURSOR_AHEAD, str(error))) from error
             finally:
                 self.standing.connected = False
+
+    async def _rebuild_after(self, error: Exception) -> bool:
+        """Build the projection anew where nothing else helps; True where following may go on from there."""
+        rebuild = self._settings.rebuild
+        if rebuild is None or not isinstance(error, PrwError) or error.code not in REBUILDABLE:
+            return False
+        _log.warning("rebuilding", code=error.code.value, reason=error.message)
+        try:
+            await rebuild()
+        except (PrwError, psycopg.Error) as failed:
+            if isinstance(failed, PrwError) and failed.code in FINAL:
+                _log.error("rebuilding failed", code=failed.code.value, reason=failed.message)
+                return False
+            await self._wait_after(failed)
+        return True
 
     async def _run_session(self) -> None:
         self._token = self._read_token()
