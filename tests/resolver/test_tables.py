@@ -78,7 +78,7 @@ def tables(superuser: psycopg.Connection[dict[str, Any]]) -> list[dict[str, Any]
 def test_every_table_is_protected_or_says_why_not(
     superuser: psycopg.Connection[dict[str, Any]],
 ) -> None:
-    """Row-level security is enabled and forced, and nobody but the definer and the relay sees more than one tenant."""
+    """Security is enabled and forced; nobody but definer, relay and doctor sees more than one tenant."""
     found = tables(superuser)
     assert len(found) > 30
     open_ones = {table["name"] for table in found if not (table["enabled"] and table["forced"])}
@@ -93,9 +93,8 @@ def test_every_table_is_protected_or_says_why_not(
         if table["name"] in UNPROTECTED or table["name"] in WITHOUT_TENANT_COLUMN:
             continue
         wide = {policy for policy in table["policies"] if policy != "by_tenant everyone"}
-        assert all(policy.endswith((" resolver_access", " resolver_relay")) for policy in wide), (
-            table
-        )
+        across = (" resolver_access", " resolver_relay", " resolver_doctor")
+        assert all(policy.endswith(across) for policy in wide), table
         assert "by_tenant everyone" in table["policies"], table
 
 

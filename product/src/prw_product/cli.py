@@ -1,4 +1,4 @@
-"""``prw product``: migrate, serve, follow, rebuild, status."""
+"""``prw product``: migrate, serve, follow, rebuild, status, doctor."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import structlog
 import typer
 
 from prw.errors import PrwError
+from prw_base.findings import COLUMNS as COLUMNS_OF_FINDINGS
+from prw_base.findings import Finding, print_findings
 from prw_base.logs import configure
 from prw_base.options import JsonOption
 from prw_base.server.migrations import migrate as apply_migrations
@@ -26,6 +28,7 @@ from prw_product.bootstrap import (
     open_database,
     scope_of,
 )
+from prw_product.doctor.service import CHECKS, examine
 from prw_product.follow.service import Follower
 from prw_product.rebuild.model import Rebuilt, Watch
 from prw_product.rebuild.view import ending, shown
@@ -231,3 +234,24 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
     with databases(settings) as dsns:
         rows = asyncio.run(read(dsns.app))
     print_table("Projection", COLUMNS, rows, json)
+
+
+@app.command()
+def doctor(context: typer.Context, json: JsonOption = False) -> None:
+    """Look whether the invariants of the serving projection hold: inbox, progress, what waits, what is public.
+
+    Reads as one moment and changes nothing; it may run beside a server. Exit status 0: nothing found; 1: something is.
+    """
+    settings = _settings(context)
+
+    async def run(dsn: str) -> list[Finding]:
+        async with open_database(settings, dsn) as database:
+            return await examine(database, scope_of(settings))
+
+    with databases(settings) as dsns:
+        found = asyncio.run(run(dsns.app))
+    if json:
+        print_findings(list(CHECKS), found)
+    else:
+        print_table("Findings", COLUMNS_OF_FINDINGS, [finding.row for finding in found])
+    raise typer.Exit(1 if found else 0)

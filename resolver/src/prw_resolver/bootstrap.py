@@ -57,6 +57,7 @@ from prw_resolver.worker.service import Worker
 
 RELAY_ROLE = "resolver_relay"
 PRUNER_ROLE = "resolver_pruner"
+DOCTOR_ROLE = "resolver_doctor"
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +117,17 @@ async def open_epoch(settings: ResolverSettings, db: Database) -> EpochFile:
     async with db.transaction(None, read_only=True) as conn:
         epoch.claim(await system_identifier(conn))
     return epoch
+
+
+def read_epoch(settings: ResolverSettings) -> int:
+    """The trusted epoch, without claiming anything. Raises UNAVAILABLE where it was never founded."""
+    return EpochFile(settings.control / "epoch.json").current()
+
+
+def doctor_dsn(settings: ResolverSettings, dsns: Dsns) -> str | None:
+    """The DSN of the doctor's login; None where the settings name none."""
+    given = settings.doctor_dsn
+    return dsns.logins.get(DOCTOR_ROLE) if given is None else given.get_secret_value()
 
 
 def build_identifier(parts: Parts) -> Identifier:

@@ -33,6 +33,8 @@ class ResolverSettings(ServerSettings):
     """DSN of the login `resolver_relay`, which marks what is published; needed where `database_dsn` is given."""
     pruner_dsn: SecretStr | None = None
     """DSN of the login `resolver_pruner`, which takes away what everybody has; needed where `database_dsn` is given."""
+    doctor_dsn: SecretStr | None = None
+    """DSN of the login `resolver_doctor`, which reads what the invariants are about; needed where `database_dsn` is."""
     retention_age: timedelta = Field(default=timedelta(days=7), ge=timedelta(0))
     """How long a change is kept at least, whoever has it."""
     prune_interval: timedelta = Field(default=timedelta(minutes=1), gt=timedelta(0))

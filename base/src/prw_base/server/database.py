@@ -119,8 +119,12 @@ class Database:
         tenant_id: str | None,
         timeout: timedelta = API_TIMEOUT,
         read_only: bool = False,
+        *,
+        snapshot: bool = False,
     ) -> AsyncIterator[Connection]:
         """One transaction of ``tenant_id`` (None: no tenant): commit at the end, else roll back.
+
+        With ``snapshot`` all of its statements see the database as the first one did.
 
         Whatever the server's own settings are, its COMMIT is durable when it returns, and a holder
         that falls silent inside of it loses its locks (state, "Hard-won rules").
@@ -131,6 +135,8 @@ class Database:
             finished = False
             try:
                 async with conn.transaction():
+                    if snapshot:
+                        await conn.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
                     await conn.execute(_BEGIN, _settings(tenant_id, timeout, read_only))
                     yield conn
                     finished = True

@@ -17,7 +17,7 @@ from prw_base.server.postgres import Cluster
 OWNER: Final = "prw_owner"
 MIGRATOR: Final = "prw_migrator"
 RESOLVER_DATABASE: Final = "prw_resolver"
-RESOLVER_ROLES: Final = ("resolver_app", "resolver_relay", "resolver_pruner")
+RESOLVER_ROLES: Final = ("resolver_app", "resolver_relay", "resolver_pruner", "resolver_doctor")
 RESOLVER_DEFINER: Final = "resolver_access"
 """Owns the resolver's functions that must look across tenants, by policies of its own; nobody logs in as it."""
 PRODUCT_DATABASE: Final = "prw_product"

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from prw_resolver.cli import callers, collectors, places, programs, retention
+from prw_resolver.cli.doctor import doctor
 from prw_resolver.cli.jobs import jobs
 from prw_resolver.cli.review import review
 from prw_resolver.cli.session import load_settings
@@ -51,5 +52,6 @@ app.command("collectors")(collectors.collectors)
 app.command("checkpoints")(collectors.checkpoints)
 app.add_typer(review, name="review")
 app.add_typer(jobs, name="jobs")
+app.command("doctor")(doctor)
 app.command("retention")(retention.retention)
 app.add_typer(retention.consumer, name="consumer")

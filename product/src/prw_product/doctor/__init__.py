@@ -1,0 +1,1 @@
+"""Looks whether the invariants of a projection hold, and changes nothing."""

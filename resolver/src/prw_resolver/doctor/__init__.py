@@ -1,0 +1,1 @@
+"""Looks whether the invariants of every stream hold, and changes nothing."""
