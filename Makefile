@@ -12,7 +12,7 @@ WORKERS ?= 2
 BENCH ?= collect reread
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test soak bench adapters check lint types imports proto-lint proto-breaking drift migrations lock-check \
+.PHONY: help venv demo test soak mutants bench adapters check lint types imports proto-lint proto-breaking drift migrations lock-check \
 	format proto docs docs-drift lock clean
 
 help: ## this list
@@ -27,6 +27,9 @@ demo: venv ## the whole walk on an example street; ONCE=1 ends after the table, 
 
 test: venv ## all tests; ARGS="tests/sdk -k name" for some of them
 	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+mutants: venv ## one rule broken at a time in a copy of the tree: its tests must go red; ARGS=pruner for some of them
+	@$(BIN)/python -m tests.mutants.run $(ARGS)
 
 soak: venv ## the long tests: kills at every point, and at random; SEED=n chooses the same again
 	@seed='$(SEED)'; seed=$${seed:-$$(date +%s)}; echo "soak: SEED=$$seed"; \
