@@ -39,6 +39,7 @@ from prw_resolver.objects.port import ObjectStore
 from prw_resolver.review.rpc import ReviewServicer
 from prw_resolver.review.service import Review
 from prw_resolver.settings import ResolverSettings
+from prw_resolver.stream import store
 from prw_resolver.stream.committer import Committer
 from prw_resolver.stream.epoch import Epoch, EpochFile
 from prw_resolver.stream.pruner import Pruner
@@ -48,7 +49,6 @@ from prw_resolver.stream.retention import Retention
 from prw_resolver.stream.rpc import ChangeServicer
 from prw_resolver.stream.service import Feed
 from prw_resolver.stream.signal import Signal
-from prw_resolver.stream.store import system_identifier
 from prw_resolver.vocabulary import service as vocabulary
 from prw_resolver.worker.followups import FollowUps
 from prw_resolver.worker.model import WorkerSettings
@@ -112,16 +112,27 @@ def _build_exports(settings: ResolverSettings, db: Database, epoch: Epoch, feed:
 
 
 async def open_epoch(settings: ResolverSettings, db: Database) -> EpochFile:
-    """The control plane, founded for this database at the first start and checked at every other."""
-    epoch = EpochFile(settings.control / "epoch.json")
+    """The control plane, founded for this database at the first start and checked at every other.
+
+    Raises EPOCH_FENCED for a database that is another, on another timeline, or behind what was seen of it; UNAVAILABLE
+    while a restore is under way.
+    """
+    epoch = control_plane(settings)
+    history_epoch = epoch.current() if epoch.exists else 1
     async with db.transaction(None, read_only=True) as conn:
-        epoch.claim(await system_identifier(conn))
+        standing = await store.standing(conn, history_epoch)
+    epoch.claim(standing.system_identifier, standing.timeline, standing.positions)
     return epoch
+
+
+def control_plane(settings: ResolverSettings) -> EpochFile:
+    """Where the trusted epoch is."""
+    return EpochFile(settings.control / "epoch.json")
 
 
 def read_epoch(settings: ResolverSettings) -> int:
     """The trusted epoch, without claiming anything. Raises UNAVAILABLE where it was never founded."""
-    return EpochFile(settings.control / "epoch.json").current()
+    return control_plane(settings).current()
 
 
 def doctor_dsn(settings: ResolverSettings, dsns: Dsns) -> str | None:

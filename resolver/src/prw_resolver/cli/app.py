@@ -10,6 +10,7 @@ import typer
 from prw_resolver.cli import callers, collectors, places, programs, retention
 from prw_resolver.cli.doctor import doctor
 from prw_resolver.cli.jobs import jobs
+from prw_resolver.cli.restore import restore
 from prw_resolver.cli.review import review
 from prw_resolver.cli.session import load_settings
 from prw_resolver.cli.vocabulary import vocabulary
@@ -53,5 +54,6 @@ app.command("checkpoints")(collectors.checkpoints)
 app.add_typer(review, name="review")
 app.add_typer(jobs, name="jobs")
 app.command("doctor")(doctor)
+app.add_typer(restore, name="restore")
 app.command("retention")(retention.retention)
 app.add_typer(retention.consumer, name="consumer")

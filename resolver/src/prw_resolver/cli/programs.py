@@ -31,6 +31,7 @@ from prw_resolver.cli.session import settings_of
 from prw_resolver.settings import ResolverSettings
 from prw_resolver.stream.pruner import Pruner
 from prw_resolver.stream.relay import Relay
+from prw_resolver.stream.watch import Watch
 from prw_resolver.worker.service import Worker
 
 MIGRATIONS = "prw_resolver.migrations"
@@ -93,7 +94,9 @@ async def _serve(settings: ResolverSettings, dsns: Dsns, ready_file: Path | None
         await _until(stop, workers, beside)
 
 
-async def _open_beside(stack: AsyncExitStack, parts: Parts, dsns: Dsns) -> list[Relay | Pruner]:
+async def _open_beside(
+    stack: AsyncExitStack, parts: Parts, dsns: Dsns
+) -> list[Relay | Pruner | Watch]:
     """What runs beside the server under logins of its own; what has no login is left out, aloud."""
     relay = await stack.enter_async_context(open_relay(parts.settings, dsns))
     pruner = await stack.enter_async_context(open_pruner(parts, dsns))
@@ -101,18 +104,18 @@ async def _open_beside(stack: AsyncExitStack, parts: Parts, dsns: Dsns) -> list[
         if part is None:
             remedy = f"set PRW_RESOLVER_{name.upper()}_DSN, or nothing is ever pruned"
             log.warning(f"{name}.absent", remedy=remedy)
-    return [part for part in (relay, pruner) if part is not None]
+    return [Watch(parts.db, parts.epoch), *(one for one in (relay, pruner) if one is not None)]
 
 
 async def _work(settings: ResolverSettings, dsn: str, ready_file: Path | None) -> None:
     stop = terminated()
     async with open_parts(settings, dsn) as parts, open_worker(parts, dsn) as worker:
         tell_ready("resolver works the jobs", ready_file, address=None)
-        await _until(stop, [worker])
+        await _until(stop, [worker], [Watch(parts.db, parts.epoch)])
 
 
 async def _until(
-    stop: asyncio.Event, workers: Sequence[Worker], beside: Sequence[Relay | Pruner] = ()
+    stop: asyncio.Event, workers: Sequence[Worker], beside: Sequence[Relay | Pruner | Watch] = ()
 ) -> None:
     """Run all of it until the stop; a part that ends by a defect ends the program with it."""
     running = [asyncio.create_task(worker.run()) for worker in workers]

@@ -9,6 +9,7 @@ from psycopg.types.json import Jsonb
 
 from prw_base.server.database import Connection
 from prw_base.server.sql import Statements
+from prw_resolver.stream.epoch import Standing
 from prw_resolver.stream.model import Committed, Page, StoredChange, Stream
 from prw_resolver.stream.retained import (
     Consumer,
@@ -156,9 +157,19 @@ async def streams_of_epoch(conn: Connection, history_epoch: int) -> list[Stream]
     return [Stream(row["tenant_id"], row["catalog_id"], history_epoch) for row in rows]
 
 
-async def system_identifier(conn: Connection) -> str:
-    """Which database cluster this is: the same in every copy and restore of it."""
-    return str((await _SQL.rows(conn, "system_identifier"))[0]["system_identifier"])
+async def standing(conn: Connection, history_epoch: int) -> Standing:
+    """Which database this is, and how far the epoch's streams are."""
+    rows = await _SQL.rows(conn, "standing", history_epoch=history_epoch)
+    return Standing(**rows[0])
+
+
+async def fence_before(conn: Connection, history_epoch: int) -> list[tuple[Stream, int]]:
+    """End every history before an epoch; returns each with the position at which it ends. For the migrator only."""
+    rows = await _SQL.rows(conn, "fence_before", history_epoch=history_epoch)
+    return [
+        (Stream(row["tenant_id"], row["catalog_id"], row["history_epoch"]), row["position"])
+        for row in rows
+    ]
 
 
 async def mark_published(conn: Connection, most: int) -> int:

@@ -117,6 +117,13 @@ update resolver.outbox o
    and o.position = b.position
 returning o.position;
 
--- name: system_identifier
--- Which database cluster this is, as the control plane knows it.
-select system_identifier::text from pg_control_system();
+-- name: standing
+-- Which database cluster this is, on which timeline, and the sum of an epoch's positions over every tenant.
+select (select system_identifier::text from pg_control_system()) as system_identifier,
+       ('x' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8))::bit(32)::integer as timeline,
+       resolver.positions_of_epoch(%(history_epoch)s) as positions;
+
+-- name: fence_before
+-- End every history before an epoch, in the database as it was restored. For the migrator's login only.
+select tenant_id, catalog_id, history_epoch, position_reached as position
+  from resolver.fence_before(%(history_epoch)s);
