@@ -9,7 +9,7 @@ JSON ?=
 ARGS ?=
 SEED ?=
 WORKERS ?= 2
-BENCH ?= collect reread
+BENCH ?= collect reread rebuild
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test soak mutants bench adapters check lint types imports proto-lint proto-breaking drift migrations lock-check \
@@ -38,7 +38,7 @@ soak: venv ## the long tests: kills at every point, and at random; SEED=n choose
 adapters: venv ## the conformance suite on every adapter that is installed here
 	@$(BIN)/prw adapter check --all $(ARGS)
 
-bench: venv ## what is claimed about speed; each ends with its ratios. BENCH="collect reread", ARGS=--quick
+bench: venv ## what is claimed about speed; each ends with its ratios. BENCH="collect reread rebuild", ARGS=--quick
 	@for bench in $(BENCH); do $(BIN)/python -m bench.$$bench $(ARGS) || exit 1; done
 
 check: lint types imports proto-lint proto-breaking drift docs-drift migrations lock-check ## everything that is checked without running: all below

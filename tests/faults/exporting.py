@@ -20,6 +20,7 @@ from tests.support.waiting import until
 
 MINE = machine("product-1", "exports:read")
 RIVAL = machine("product-2", "exports:read")
+TINY = ExportSettings(kept=1, at_once=1, piece=3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +62,10 @@ class Exporting:
 
 @asynccontextmanager
 async def exporting(
-    dsns: dict[str, str], folder: Path, changes: int = 4
+    dsns: dict[str, str], folder: Path, changes: int = 4, settings: ExportSettings = TINY
 ) -> AsyncIterator[Exporting]:
     """So many changes of three facts, and exports of them."""
     async with retaining(dsns, folder / "control", changes) as held:
-        settings = ExportSettings(kept=1, at_once=1, piece=3)
         files = Folder(folder / "exports")
         exports = Exports(held.rooms.database, held.rooms.feed, held.retention, files, settings)
         yield Exporting(held, exports, folder / "exports")

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,8 @@ from prw_product.publish.store import find_serving
 from prw_product.rebuild.client import connector
 from prw_product.rebuild.model import Progress
 from prw_product.rebuild.service import Rebuilder, RebuildSettings, unwatched
-from tests.faults.exporting import Exporting, exporting
+from prw_resolver.export.service import ExportSettings
+from tests.faults.exporting import TINY, Exporting, exporting
 from tests.product import looking
 from tests.resolver.calling import served
 from tests.resolver.catalogue import NOON, SCOPE, record
@@ -63,7 +63,8 @@ class Rebuilding:
         """The product's superuser."""
         return self.dsns["superuser"]
 
-    def _channel(self) -> grpc.aio.Channel:
+    def channel(self) -> grpc.aio.Channel:
+        """A channel to the resolver as the product's client."""
         return open_channel(self.target, "rebuilder")
 
     def rebuilder(self, kind: type[Rebuilder] = Rebuilder, watch: Any = unwatched) -> Rebuilder:
@@ -71,11 +72,11 @@ class Rebuilding:
         settings = RebuildSettings(
             SCOPE, page_size=4, poll=timedelta(milliseconds=10), readers=timedelta(seconds=5)
         )
-        return kind(self.database, connector(self._channel, "product", QUICK), settings, watch)
+        return kind(self.database, connector(self.channel, "product", QUICK), settings, watch)
 
     def follower(self, consumer_id: str = "product", rebuild: Any = None) -> Follower:
         """What follows live."""
-        connect = follow_connector(partial(self._channel), consumer_id)
+        connect = follow_connector(self.channel, consumer_id)
         settings = FollowSettings(SCOPE, 5, WAITS, rebuild=rebuild)
         return Follower(self.database, connect, settings)
 
@@ -161,11 +162,16 @@ NAMES = ("a1", "b1", "a2", "b3")
 
 @asynccontextmanager
 async def rebuilding(
-    resolver: dict[str, str], product: dict[str, str], folder: Path, *, empty: bool = False
+    resolver: dict[str, str],
+    product: dict[str, str],
+    folder: Path,
+    *,
+    empty: bool = False,
+    settings: ExportSettings = TINY,
 ) -> AsyncIterator[Rebuilding]:
     """Four listings of three articles, seen twice and published."""
     async with AsyncExitStack() as stack:
-        made = await stack.enter_async_context(exporting(resolver, folder, changes=0))
+        made = await stack.enter_async_context(exporting(resolver, folder, 0, settings))
         serving = await stack.enter_async_context(served(made.held.rooms, exports=made.exports))
         database = await stack.enter_async_context(
             await Database.open(product["product_app"], max_size=6)
