@@ -120,6 +120,7 @@ def copy(conn: Connection, kind: str) -> AbstractAsyncContextManager[AsyncCopy]:
 
 async def derive(conn: Connection) -> None:
     """What publishing would have made of the loaded rows."""
+    await _SQL.run(conn, "prepare_finish")
     await _SQL.run(conn, "derive_public_attributes", longest=MAX_FILTER_BYTES)
     await _SQL.run(conn, "derive_public_listings")
 

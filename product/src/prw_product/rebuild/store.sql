@@ -116,6 +116,12 @@ from stdin (format binary);
 -- Load the greatest mapping revisions that were ever released.
 copy released_mapping (tenant_id, catalog_id, listing_id, mapping_revision) from stdin (format binary);
 
+-- name: prepare_finish
+-- Loaded tables have neither keys nor statistics yet, so that a nested loop reads one of them whole for each row of the
+-- other; and keys are built in memory.
+select set_config('enable_nestloop', 'off', true), set_config('work_mem', '64MB', true),
+    set_config('maintenance_work_mem', '256MB', true);
+
 -- name: derive_public_attributes
 -- The values by which items may be found.
 insert into public_attribute (tenant_id, catalog_id, item_id, attribute_key, value, unit)
