@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +15,13 @@ from prw.errors import Code, PrwError
 from prw_base.faults import InjectedFault, arm, disarm
 from prw_base.server.postgres import Cluster
 from prw_product.publish.model import Generation
-from prw_product.rebuild.model import Phase
-from prw_product.rebuild.service import Rebuilder
+from prw_product.publish.store import enter_serving
+from prw_product.rebuild.client import connector
+from prw_product.rebuild.model import Manifest, Phase
+from prw_product.rebuild.service import Rebuilder, RebuildSettings
 from prw_product.serve.model import ItemQuery
 from prw_product.serve.service import Catalogue
+from prw_product.serve.store import count_public
 from tests.faults.rebuilding import NAMES, Rebuilding, rebuilding, recorder
 from tests.product import looking
 from tests.resolver.catalogue import SCOPE
@@ -184,13 +189,13 @@ async def test_t11_a_rebuild_that_ends_right_after_the_cutover_serves(world: Reb
 
 
 async def test_t11_of_two_rebuilders_one_is_told_to_wait(world: Rebuilding) -> None:
-    """OVERLOADED, at once; the other's ends well, and afterwards the turn is free."""
+    """REBUILD_IN_PROGRESS, at once; the other's ends well, and afterwards the turn is free."""
     first, second = await asyncio.gather(
         world.rebuilder().run(), world.rebuilder().run(), return_exceptions=True
     )
     refused = next(one for one in (first, second) if isinstance(one, BaseException))
     assert isinstance(refused, PrwError)
-    assert refused.code is Code.OVERLOADED
+    assert refused.code is Code.REBUILD_IN_PROGRESS
     await world.rebuilder().run()
 
 
@@ -200,12 +205,12 @@ async def test_t11_a_cutover_never_goes_back_behind_the_live_projection(world: R
         lead: list[int] = []
 
         class Overtaken(Rebuilder):
-            async def _cut_over(self, shadow: Generation, reached: int) -> Any:
+            async def _cut_over(self, shadow: Generation, allowed: int, reached: int) -> Any:
                 if not lead:
                     await world.observe("12.00", *NAMES)
                     await until(lambda: follower.standing.progress == world.cursor)
                     lead.append(world.cursor)
-                return await super()._cut_over(shadow, reached)
+                return await super()._cut_over(shadow, allowed, reached)
 
         rebuilt = await world.rebuilder(Overtaken).run()
         assert rebuilt.served_at >= lead[0]
@@ -237,6 +242,50 @@ async def test_t11_readers_see_the_old_or_the_new_and_no_error(world: Rebuilding
     over.set()
     await asyncio.gather(*readers)
     assert seen == {frozenset({"11.00"}), frozenset({"99.00"})}
+
+
+async def test_t11_a_reader_of_the_old_generation_keeps_it_to_its_end(world: Rebuilding) -> None:
+    """Its rows go with the next rebuild. Fails where they are dropped without looking who reads."""
+    await world.follow_to_end()
+    settings = RebuildSettings(SCOPE, readers=timedelta(milliseconds=50))
+    async with world.database.transaction(SCOPE.tenant_id, read_only=True) as reader:
+        assert await enter_serving(reader, SCOPE) is not None
+        await Rebuilder(world.database, connector(world.channel, "product"), settings).run()
+        assert await count_public(reader, SCOPE) == (3, 4)
+    held = "select count(*) from projection_1.public_item"
+    assert looking.rows(world.dsn, held) == [(3,)]
+    await world.rebuilder().run()
+    assert looking.rows(world.dsn, held) == [(0,)]
+
+
+async def test_t11_a_projection_ahead_of_its_stream_is_mended(world: Rebuilding) -> None:
+    """A history that was taken back never comes as far as what was applied from it: the rebuild ends all the same."""
+    await world.follow_to_end()
+    ahead = "update product.progress set position = position + 5 returning position"
+    assert looking.rows(world.dsn, ahead) == [(world.cursor + 5,)]
+    async with asyncio.timeout(20):
+        rebuilt = await world.rebuilder().run()
+    assert rebuilt.served_at == world.cursor
+
+
+async def test_t12_a_damaged_manifest_is_refused(world: Rebuilding) -> None:
+    """DIGEST_MISMATCH where it names other rows than were exported; nothing is loaded."""
+
+    class Told(Rebuilder):
+        async def _export(self, client: Any) -> Any:
+            read = client.read_manifest
+
+            async def damaged(export_id: str) -> Manifest:
+                told: Manifest = await read(export_id)
+                return replace(told, objects=told.objects[1:])
+
+            client.read_manifest = damaged
+            return await super()._export(client)
+
+    with pytest.raises(PrwError) as refused:
+        await world.rebuilder(Told).run()
+    assert refused.value.code is Code.DIGEST_MISMATCH
+    assert world.schemas() == ["projection_1"]
 
 
 async def test_t7_a_change_that_cannot_be_applied_stops_a_rebuild(world: Rebuilding) -> None:

@@ -36,6 +36,7 @@ class Code(StrEnum):
     STALE_CASE_REVISION = "STALE_CASE_REVISION"
     STALE_FACT_REVISION = "STALE_FACT_REVISION"
     REPLAY_IN_PROGRESS = "REPLAY_IN_PROGRESS"
+    REBUILD_IN_PROGRESS = "REBUILD_IN_PROGRESS"
     CHECKPOINT_CONFLICT = "CHECKPOINT_CONFLICT"
     KEY_TAKEN = "KEY_TAKEN"
     SLOW_CONSUMER = "SLOW_CONSUMER"
@@ -179,6 +180,11 @@ _row(
         Code.REPLAY_IN_PROGRESS,
         "A replay of the same improvement and pins is running.",
         "Wait for it, or read its state.",
+    ),
+    (
+        Code.REBUILD_IN_PROGRESS,
+        "Another process is rebuilding this projection.",
+        "Wait for it; `prw product status` shows how it stands.",
     ),
     (
         Code.CHECKPOINT_CONFLICT,

@@ -83,7 +83,9 @@ class Follower:
                 if not await self._rebuild_after(error):
                     await self._wait_after(error)
             except ContentChanged as error:
-                raise await self._stop(PrwError(Code.CURSOR_AHEAD, str(error))) from error
+                parted = PrwError(Code.CURSOR_AHEAD, str(error))
+                if not await self._rebuild_after(parted):
+                    raise await self._stop(parted) from error
             finally:
                 self.standing.connected = False
 

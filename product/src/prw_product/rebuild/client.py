@@ -104,6 +104,7 @@ def _manifest(told: pb.Manifest) -> Manifest:
         told.lease_id,
         left.total_seconds(),
         tuple(_object(one) for one in told.objects),
+        told.digest,
         told.code,
         told.expected_aggregates,
     )

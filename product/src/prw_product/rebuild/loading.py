@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import structlog
 import zstandard
-from psycopg import DataError
+from psycopg import DataError, IntegrityError
 
 from prw.errors import Code, PrwError
 from prw_base.faults import fault
@@ -19,7 +19,7 @@ from prw_product.publish.model import Generation
 from prw_product.rebuild import store
 from prw_product.rebuild.client import ExportClient
 from prw_product.rebuild.lease import Lease
-from prw_product.rebuild.model import ExportObject, Manifest, Phase, Progress, Watch
+from prw_product.rebuild.model import ExportObject, Manifest, Phase, Progress, Watch, unfit
 
 TIMEOUT = timedelta(minutes=30)
 """Of one statement: a COPY lasts as long as the transfer of its object, and keys are built over all rows."""
@@ -65,7 +65,7 @@ class Loader:
                 async with store.copy(conn, one.kind) as copy, aclosing(self._rows(one)) as rows:
                     async for chunk in rows:
                         await copy.write(chunk)
-        except (zstandard.ZstdError, DataError) as error:
+        except (zstandard.ZstdError, DataError, IntegrityError) as error:
             raise _damaged(one, str(error).splitlines()[0]) from error
 
     async def _rows(self, one: ExportObject) -> AsyncGenerator[bytes, None]:
@@ -102,8 +102,15 @@ class Loader:
         async with self._database.transaction(shadow.scope.tenant_id, TIMEOUT) as conn:
             await store.tell(conn, shadow, Phase.FINISHING)
             await publish_store.enter(conn, shadow)
-            await store.derive(conn)
-            await store.finish_shadow(conn, shadow)
+            if await store.has_foreign_rows(conn, shadow.scope):
+                raise PrwError(
+                    Code.TENANT_SCOPE_DENIED, "the export holds another catalogue's rows"
+                )
+            try:
+                await store.derive(conn)
+                await store.finish_shadow(conn, shadow)
+            except (DataError, IntegrityError) as error:
+                raise unfit(str(error).splitlines()[0]) from error
         fault("rebuild.after_keys")
 
 

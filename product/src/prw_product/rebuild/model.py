@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from prw.errors import Code, PrwError
+from prw_base.canonical import canonical_json, sha256_hex
 from prw_base.scope import Scope
 
 SCHEMA_VERSION = 1
@@ -56,6 +57,7 @@ class Manifest:
     lease_id: str
     lease_seconds: float
     objects: tuple[ExportObject, ...]
+    digest: str
     code: str
     expected: int
 
@@ -101,6 +103,27 @@ def check_manifest(manifest: Manifest, scope: Scope) -> None:
     if manifest.status is ExportStatus.FAILED:
         code = Code(manifest.code) if manifest.code in Code.__members__ else Code.UNAVAILABLE
         raise PrwError(code, f"the resolver gave the export up: {manifest.code}")
+    if manifest.status is ExportStatus.READY and _digest(manifest) != manifest.digest:
+        raise PrwError(Code.DIGEST_MISMATCH, "the manifest does not hash to its digest")
+
+
+def _digest(manifest: Manifest) -> str:
+    objects = sorted(manifest.objects, key=lambda one: one.name)
+    said = {
+        "tenant_id": manifest.scope.tenant_id,
+        "catalog_id": manifest.scope.catalog_id,
+        "history_epoch": manifest.history_epoch,
+        "position": manifest.position,
+        "schema_version": manifest.schema_version,
+        "objects": [[one.name, one.kind, one.rows, one.bytes, one.sha256] for one in objects],
+    }
+    return sha256_hex(canonical_json(said))
+
+
+def unfit(reason: str) -> PrwError:
+    """Rows that no generation may hold."""
+    message = f"the export does not fit this program's tables: {reason}"
+    return PrwError(Code.VALIDATION_FAILED, message, field="objects")
 
 
 def unresolved(position: int, reason: str) -> PrwError:

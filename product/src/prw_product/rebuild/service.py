@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import psycopg
 import structlog
@@ -40,7 +40,7 @@ from prw_product.rebuild.model import (
     unresolved,
 )
 
-_AGAIN = frozenset({Code.LEASE_EXPIRED, Code.EXPORT_EXPIRED, Code.CURSOR_PRUNED})
+_AGAIN = frozenset({Code.LEASE_EXPIRED, Code.EXPORT_EXPIRED, Code.CURSOR_PRUNED, Code.EPOCH_FENCED})
 """A new export helps."""
 
 _log = structlog.get_logger(__name__)
@@ -83,13 +83,14 @@ class Rebuilder:
     async def run(self) -> Rebuilt:
         """Rebuild, and return what serves now.
 
-        Raises OVERLOADED while another rebuild of the catalogue is at work, VALIDATION_FAILED where a change cannot
-        be applied or waits for another that is missing, and what the resolver refuses. Then nothing has changed.
+        Raises REBUILD_IN_PROGRESS while another rebuild of the catalogue is at work, VALIDATION_FAILED where a change
+        cannot be applied or waits for another that is missing, and what the resolver refuses. Then nothing has changed.
         """
         scope = self._settings.scope
         async with self._database.connection() as turn:
             if not await store.take_turn(turn, scope):
-                raise PrwError(Code.OVERLOADED, "another rebuild of this catalogue is at work")
+                message = f"{scope.tenant_id}/{scope.catalog_id} is being rebuilt"
+                raise PrwError(Code.REBUILD_IN_PROGRESS, message)
             try:
                 return await self._try()
             finally:
@@ -153,7 +154,8 @@ class Rebuilder:
         while True:
             reached = await self._apply_tail(client, applier, lease, reached, least)
             fault("rebuild.before_cutover")
-            behind, former = await self._cut_over(shadow, reached)
+            # What was asked for and did not come is not in the stream: the live one is ahead of it.
+            behind, former = await self._cut_over(shadow, max(reached, least), reached)
             if behind is None:
                 fault("rebuild.after_cutover")
                 return reached, former
@@ -170,7 +172,10 @@ class Rebuilder:
             page = await client.list_changes(epoch, lease.lease_id, after, size)
             self._watch(Progress(Phase.CATCHING_UP, after, max(page.cursor, least)))
             if not page.deliveries:
-                if after >= least:
+                if page.cursor < least:
+                    # Only a history that was taken back ends before what was applied from it.
+                    _log.error("what serves is ahead of its stream", progress=least, cursor=after)
+                if after >= min(least, page.cursor):
                     return after
                 await asyncio.sleep(self._settings.poll.total_seconds())
                 continue
@@ -188,15 +193,17 @@ class Rebuilder:
         return unresolved(progress, str(hold))
 
     async def _cut_over(
-        self, shadow: Generation, reached: int
+        self, shadow: Generation, allowed: int, reached: int
     ) -> tuple[int | None, Generation | None]:
         """Swap the serving generation and its cursor, unless the live one is further: its progress (L) is returned.
+
+        It may have gone through ``allowed``: what the shadow has reached, unless the stream itself ends before.
 
         The live applier is paused by its own lock for the length of this transaction, and finds the pointer moved.
         """
         async with self._database.transaction(shadow.scope.tenant_id, CONSUMER_TIMEOUT) as conn:
             live = await publish_store.find_serving(conn, shadow.scope)
-            behind = None if live is None else await self._live_lead(conn, shadow, live, reached)
+            behind = None if live is None else await self._live_lead(conn, shadow, live, allowed)
             if behind is not None:
                 return behind, live
             if await store.lock_pointer(conn, shadow.scope) != live:
@@ -204,7 +211,8 @@ class Rebuilder:
             if live is not None:
                 await store.retire(conn, live)
             if not await store.let_serve(conn, shadow):
-                raise PrwError(Code.OVERLOADED, "another rebuild has taken this one's turn")
+                message = "another rebuild has taken this one's turn"
+                raise PrwError(Code.REBUILD_IN_PROGRESS, message)
             await store.tell(conn, shadow, Phase.SERVED, served_position=reached)
         return None, live
 
@@ -213,6 +221,8 @@ class Rebuilder:
     ) -> int | None:
         """The live progress where it is beyond what the shadow has reached; another epoch's says nothing."""
         progress = await store.lock_live_progress(conn, live)
+        if live.history_epoch > shadow.history_epoch:
+            raise PrwError(Code.EPOCH_FENCED, f"epoch {live.history_epoch} is served already")
         same = live.history_epoch == shadow.history_epoch
         return progress if same and progress > reached else None
 
@@ -232,19 +242,28 @@ class Rebuilder:
         if former is None:
             return
         try:
-            async with asyncio.timeout(self._settings.readers.total_seconds()):
-                await self._unread()
-            await self._drop(former)
+            await self._drop_unread(former, self._settings.readers)
         except (TimeoutError, psycopg.Error) as error:
             # The next rebuild does it.
             _log.warning("the former generation is kept for now", reason=repr(error))
 
-    async def _unread(self) -> None:
-        """Wait until no transaction is open that began before the cutover."""
-        scope = self._settings.scope
+    async def _drop_unread(self, retired: Generation, patience: timedelta) -> None:
+        """Drop what served before, once no transaction is open that may have read the pointer of then.
+
+        The moment is read now, after the commit that moved the pointer: a time noted within that transaction would
+        miss whoever read the pointer between the note and the commit. Raises TimeoutError.
+        """
+        async with self._database.connection() as conn:
+            moment = await store.read_clock(conn)
+        async with asyncio.timeout(patience.total_seconds()):
+            await self._unread(moment)
+        await self._drop(retired)
+
+    async def _unread(self, moment: datetime) -> None:
+        """Wait until no transaction is open that began before the moment."""
         while True:
-            async with self._database.transaction(scope.tenant_id, read_only=True) as conn:
-                if not await store.has_older_readers(conn, scope):
+            async with self._database.connection() as conn:
+                if not await store.has_older_readers(conn, moment):
                     return
             await asyncio.sleep(self._settings.poll.total_seconds())
 
@@ -256,7 +275,7 @@ class Rebuilder:
                 await store.give_up_shadow(conn, left, "its process ended")
             over = await store.retired(conn, scope)
         for generation in over:
-            await self._drop(generation)
+            await self._drop_former(generation)
 
     async def _abort(self, shadow: Generation, error: BaseException) -> None:
         """Leave nothing of a rebuild that did not come to serve; where that fails the next one does it.

@@ -107,10 +107,25 @@ async def drop(conn: Connection, generation: Generation) -> None:
     await _SQL.run(conn, "drop_generation", **generation.ids)
 
 
-async def has_older_readers(conn: Connection, scope: Scope) -> bool:
-    """Whether a transaction is open that may still read through the pointer as it was before."""
-    row = await _SQL.row(conn, "older_readers", **scope.ids)
-    return row is not None and row["readers"] > 0
+async def read_clock(conn: Connection) -> datetime:
+    """The database's time."""
+    row = await _SQL.row(conn, "read_clock")
+    if row is None:
+        raise AssertionError("the clock has no answer")
+    now: datetime = row["now"]
+    return now
+
+
+async def has_older_readers(conn: Connection, moment: datetime) -> bool:
+    """Whether a transaction is open that may read through the pointer as it was before ``moment``."""
+    row = await _SQL.row(conn, "older_readers", moment=moment)
+    return row is None or row["readers"] > 0
+
+
+async def has_foreign_rows(conn: Connection, scope: Scope) -> bool:
+    """Whether the loaded tables hold rows of another tenant or catalogue."""
+    row = await _SQL.row(conn, "foreign_rows", **scope.ids)
+    return row is None or bool(row["found"])
 
 
 def copy(conn: Connection, kind: str) -> AbstractAsyncContextManager[AsyncCopy]:

@@ -71,13 +71,28 @@ where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and generation =
 -- Take away what a retired generation holds.
 select product.drop_generation(%(catalog_id)s, %(generation)s);
 
+-- name: read_clock
+-- The database's time.
+select clock_timestamp() as now;
+
 -- name: older_readers
--- Transactions that began before the pointer moved, and so may read through the old one.
-select count(*) as readers from pg_stat_activity
-where datname = current_database() and pid <> pg_backend_pid()
-    and xact_start < (
-        select switched_at from product.serving_generation
-        where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s);
+-- Transactions that began before a moment, and so may read through the pointer as it was then. Where the server does
+-- not tell what runs, there may always be one.
+select case when current_setting('track_activities')::boolean then count(*) else 1 end as readers
+from pg_stat_activity
+where datname = current_database() and pid <> pg_backend_pid() and xact_start < %(moment)s;
+
+-- name: foreign_rows
+-- Whether a loaded table holds a row of another tenant or catalogue: nothing has bound the load.
+select exists (select from applied_revision where (tenant_id, catalog_id) <> (%(tenant_id)s, %(catalog_id)s))
+    or exists (select from item_revision where (tenant_id, catalog_id) <> (%(tenant_id)s, %(catalog_id)s))
+    or exists (select from mapping_revision where (tenant_id, catalog_id) <> (%(tenant_id)s, %(catalog_id)s))
+    or exists (select from merchant where (tenant_id, catalog_id) <> (%(tenant_id)s, %(catalog_id)s))
+    or exists (select from inventory where (tenant_id, catalog_id) <> (%(tenant_id)s, %(catalog_id)s))
+    or exists (select from public_item where (tenant_id, catalog_id) <> (%(tenant_id)s, %(catalog_id)s))
+    or exists (select from released_listing where (tenant_id, catalog_id) <> (%(tenant_id)s, %(catalog_id)s))
+    or exists (select from released_mapping where (tenant_id, catalog_id) <> (%(tenant_id)s, %(catalog_id)s))
+    as found;
 
 -- name: copy_applied_revision
 -- Load the newest applied revisions.
