@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -24,6 +25,9 @@ from prw_product.rebuild.model import ExportObject, Manifest, Phase, Progress, W
 TIMEOUT = timedelta(minutes=30)
 """Of one statement: a COPY lasts as long as the transfer of its object, and keys are built over all rows."""
 
+_LOADERS = 2
+"""Objects that are loaded at once: while one waits for the network, the other is parsed."""
+
 _BROKEN = 8
 """How often the transfer of one object may break."""
 
@@ -40,22 +44,36 @@ class Loader:
         self._client = client
         self._manifest = manifest
         self._watch = watch
+        self._loaded = 0
 
     async def load(self, shadow: Generation, lease: Lease) -> None:
         """Load every object, derive what is public, build the keys.
 
         Raises DIGEST_MISMATCH for an object that is not what its manifest says, EXPORT_EXPIRED, LEASE_EXPIRED.
         """
-        done, total = 0, self._manifest.rows
-        for one in self._manifest.objects:
-            self._watch(Progress(Phase.LOADING, done, total))
+        total = self._manifest.rows
+        self._watch(Progress(Phase.LOADING, 0, total))
+        waiting = sorted(self._manifest.objects, key=lambda one: one.bytes)
+        tasks = [asyncio.create_task(self._work(shadow, lease, waiting)) for _ in range(_LOADERS)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+        self._watch(Progress(Phase.FINISHING, total, total))
+        await self._finish(shadow)
+        lease.check()
+
+    async def _work(self, shadow: Generation, lease: Lease, waiting: list[ExportObject]) -> None:
+        """Load what waits, the largest first, until nothing does."""
+        while waiting:
+            one = waiting.pop()
             await self._load_object(shadow, one)
             fault("rebuild.after_object")
             lease.check()
-            done += one.rows
-        self._watch(Progress(Phase.FINISHING, done, total))
-        await self._finish(shadow)
-        lease.check()
+            self._loaded += one.rows
+            self._watch(Progress(Phase.LOADING, self._loaded, self._manifest.rows))
 
     async def _load_object(self, shadow: Generation, one: ExportObject) -> None:
         tenant = shadow.scope.tenant_id

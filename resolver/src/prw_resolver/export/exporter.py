@@ -8,7 +8,7 @@ would pile up and slow every commit (ADR-004 reads it in one transaction; this g
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
@@ -113,13 +113,13 @@ class Exporter:
         """Copy the rows out; returns how many: each is a message of its own, and the trailer is the last."""
         messages = 0
         async with self._transaction(pinned.stream) as conn:
-            block = store.copy(
+            pieces = store.copy(
                 conn, pinned, piece.block, piece.aggregate_type, piece.after, piece.through
             )
-            async with block as copy:
-                async for rows in copy:
-                    messages += 1
-                    await writer.add(rows)
+            async with aclosing(pieces):
+                async for rows in pieces:
+                    messages += rows.messages
+                    await writer.add(rows.data)
         return messages - 1
 
     async def _finish(self, pinned: Pinned, export: Export, made: Sequence[StoredObject]) -> None:

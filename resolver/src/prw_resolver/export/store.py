@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any
 
-from psycopg import AsyncCopy
-
 from prw_base.scope import Scope
 from prw_base.server.database import Connection
-from prw_base.server.sql import Statements
+from prw_base.server.sql import Piece, Statements
 from prw_resolver.export.model import (
     SCHEMA_VERSION,
     Export,
@@ -122,7 +120,7 @@ def copy(
     aggregate_type: str,
     after: str,
     through: str | None,
-) -> AbstractAsyncContextManager[AsyncCopy]:
+) -> AsyncGenerator[Piece, None]:
     """The rows of one piece in PostgreSQL's binary format: ids after one and through the other."""
     values = {"type": aggregate_type, "after": after, "through": through}
-    return _SQL.copy(conn, f"copy_{block}", **pinned.ids, **values)
+    return _SQL.copied(conn, f"copy_{block}", **pinned.ids, **values)
