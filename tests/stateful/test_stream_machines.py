@@ -15,7 +15,8 @@ from hypothesis.database import ExampleDatabase
 from hypothesis.stateful import run_state_machine_as_test
 
 from prw_base.server.database import Database
-from tests.stateful.streaming import EpochMachine, RetentionMachine, StreamMachine, World
+from tests.stateful.retention import EpochMachine, RetentionMachine
+from tests.stateful.streaming import StreamMachine, World
 from tests.support import kills
 
 FOLLOWED = {
