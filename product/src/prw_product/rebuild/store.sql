@@ -133,9 +133,10 @@ copy released_mapping (tenant_id, catalog_id, listing_id, mapping_revision) from
 
 -- name: prepare_finish
 -- Loaded tables have neither keys nor statistics yet, so that a nested loop reads one of them whole for each row of the
--- other; and keys are built in memory.
+-- other; and keys are built in memory. First statistics are of a small sample: a full one takes longer than the keys,
+-- and the server's own upkeep takes it soon after.
 select set_config('enable_nestloop', 'off', true), set_config('work_mem', '64MB', true),
-    set_config('maintenance_work_mem', '256MB', true);
+    set_config('maintenance_work_mem', '256MB', true), set_config('default_statistics_target', '10', true);
 
 -- name: derive_public_attributes
 -- The values by which items may be found.
