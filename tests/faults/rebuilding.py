@@ -21,7 +21,7 @@ from prw_product.follow.model import Waits
 from prw_product.follow.service import Follower, FollowSettings
 from prw_product.publish.model import Generation
 from prw_product.publish.store import find_serving
-from prw_product.rebuild.client import connector
+from prw_product.rebuild.client import Connect, connector
 from prw_product.rebuild.model import Progress
 from prw_product.rebuild.service import Rebuilder, RebuildSettings, unwatched
 from prw_resolver.export.service import ExportSettings
@@ -66,6 +66,10 @@ class Rebuilding:
     def channel(self) -> grpc.aio.Channel:
         """A channel to the resolver as the product's client."""
         return open_channel(self.target, "rebuilder")
+
+    def connect(self) -> Connect:
+        """What opens the resolver's exports."""
+        return connector(self.channel, "product", QUICK)
 
     def rebuilder(self, kind: type[Rebuilder] = Rebuilder, watch: Any = unwatched) -> Rebuilder:
         """What rebuilds; pages are small."""

@@ -73,6 +73,7 @@ SOUND: Final[Mapping[str, Mapping[str, object]]] = {
     "ReadObject": {"export_id": "exp_none", "name": "merchant-1"},
     "RenewLease": LEASE,
     "ReleaseLease": LEASE,
+    "GetDigest": {"history_epoch": 1},
 }
 """What a method takes, where nothing that it names is there."""
 

@@ -45,6 +45,7 @@ WHO: dict[str, tuple[set[str], Role | None]] = {
     "ReadObject": ({"exports:read"}, None),
     "RenewLease": ({"exports:read"}, None),
     "ReleaseLease": ({"exports:read"}, None),
+    "GetDigest": ({"exports:read"}, None),
 }
 """Which scopes, any of them, and which least role a method is open to (contract, "Identity of callers")."""
 

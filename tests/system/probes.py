@@ -189,6 +189,8 @@ def _exporting(things: Things) -> Iterator[Probe]:
     yield Probe("prw.changes.v1.ChangeService.ListChanges", "product", [page])
     # The first tenant's token gives this one an export of its own.
     yield Probe(f"{service}.CreateSnapshot", "product", [create], ANSWERED)
+    digest = exports.GetDigestRequest(history_epoch=epoch)
+    yield Probe(f"{service}.GetDigest", "product", [digest], ANSWERED)
     # Ending what is not there, or is another's, changes nothing.
     yield Probe(f"{service}.ReleaseLease", "product", [release], ANSWERED)
 

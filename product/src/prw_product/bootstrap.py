@@ -22,6 +22,7 @@ from prw_base.server.settings import Dsns, open_database_server
 from prw_product.follow.client import connector
 from prw_product.follow.model import Standing
 from prw_product.follow.service import Follower, FollowSettings
+from prw_product.rebuild.client import Connect
 from prw_product.rebuild.client import connector as export_connector
 from prw_product.rebuild.model import Watch
 from prw_product.rebuild.service import Rebuilder, RebuildSettings, unwatched
@@ -76,10 +77,14 @@ def build_rebuilder(
     settings: ProductSettings, database: Database, watch: Watch = unwatched
 ) -> Rebuilder:
     """What builds the projection anew. Raises PrwError INVALID_TOKEN where no token is set."""
-    _require_token(settings)
-    channel = partial(_open_resolver, settings)
     rebuilding = RebuildSettings(scope_of(settings))
-    return Rebuilder(database, export_connector(channel, settings.consumer_id), rebuilding, watch)
+    return Rebuilder(database, connect_exports(settings), rebuilding, watch)
+
+
+def connect_exports(settings: ProductSettings) -> Connect:
+    """What opens the resolver's exports. Raises PrwError INVALID_TOKEN where no token is set."""
+    _require_token(settings)
+    return export_connector(partial(_open_resolver, settings), settings.consumer_id)
 
 
 def _require_token(settings: ProductSettings) -> None:

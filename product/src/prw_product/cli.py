@@ -1,4 +1,4 @@
-"""``prw product``: migrate, serve, follow, rebuild, status, doctor."""
+"""``prw product``: migrate, serve, follow, rebuild, status, doctor, verify."""
 
 from __future__ import annotations
 
@@ -24,11 +24,14 @@ from prw_product.bootstrap import (
     build_follower,
     build_rebuilder,
     build_rpc_server,
+    connect_exports,
     databases,
     open_database,
     scope_of,
 )
 from prw_product.doctor.service import CHECKS, examine
+from prw_product.doctor.verify import Verified
+from prw_product.doctor.verify import verify as compare
 from prw_product.follow.service import Follower
 from prw_product.rebuild.model import Rebuilt, Watch
 from prw_product.rebuild.view import ending, shown
@@ -255,3 +258,36 @@ def doctor(context: typer.Context, json: JsonOption = False) -> None:
     else:
         print_table("Findings", COLUMNS_OF_FINDINGS, [finding.row for finding in found])
     raise typer.Exit(1 if found else 0)
+
+
+@app.command()
+def verify(
+    context: typer.Context,
+    resolver: ResolverOption = None,
+    token_file: TokenFileOption = None,
+    json: JsonOption = False,
+) -> None:
+    """Compare the projection with what the resolver has accepted, by digests as of the projection's progress.
+
+    Nothing is rebuilt or changed, and both sides go on. Exit status 0: the same; 1: something differs.
+    """
+    settings = _settings(context, resolver_address=resolver, token_file=token_file)
+
+    async def run(dsn: str) -> Verified:
+        async with open_database(settings, dsn) as database, connect_exports(settings)() as client:
+            return await compare(database, scope_of(settings), client)
+
+    with databases(settings) as dsns:
+        found = asyncio.run(run(dsns.app))
+    rows = [
+        (
+            one.type,
+            found.position,
+            one.ours.aggregates if one.ours else 0,
+            one.theirs.aggregates if one.theirs else 0,
+            "same" if one.same else "different",
+        )
+        for one in found.types
+    ]
+    print_table("Compared", ("type", "position", "here", "accepted", "state"), rows, json)
+    raise typer.Exit(0 if all(one.same for one in found.types) else 1)

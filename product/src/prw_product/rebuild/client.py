@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 import grpc
 
+from prw.changes.v1 import change_pb2
 from prw.changes.v1 import change_service_pb2 as changes
 from prw.changes.v1 import export_service_pb2 as pb
 from prw.changes.v1.change_service_pb2_grpc import ChangeServiceStub
@@ -16,10 +17,11 @@ from prw_base.client import NEVER, Retry, call, receive
 from prw_base.scope import Scope
 from prw_product.follow.client import ChangeClient, read_page
 from prw_product.follow.model import Page
-from prw_product.rebuild.model import ExportObject, ExportStatus, Manifest
+from prw_product.rebuild.model import ExportObject, ExportStatus, Manifest, StateDigest
 
 _CALL = timedelta(seconds=5)
 _LONG = timedelta(seconds=30)
+_DIGEST = timedelta(minutes=5)
 RETRY = Retry()
 
 
@@ -73,6 +75,12 @@ class ExportClient:
         answer = await call(self._changes.ListChanges, request, _LONG, self._retry)
         return read_page(answer)
 
+    async def read_digests(self, history_epoch: int, position: int) -> dict[str, StateDigest]:
+        """The digests of the accepted state as of a position, by type of aggregate."""
+        request = pb.GetDigestRequest(history_epoch=history_epoch, position=position)
+        answer = await call(self._exports.GetDigest, request, _DIGEST, NEVER)
+        return {_type(one): StateDigest(one.aggregates, one.digest) for one in answer.digests}
+
 
 Connect = Callable[[], AbstractAsyncContextManager[ExportClient]]
 """Opens an ``ExportClient`` as an asynchronous context."""
@@ -89,6 +97,10 @@ def connector(
             yield ExportClient(channel, consumer_id, retry)
 
     return connect
+
+
+def _type(told: pb.StateDigest) -> str:
+    return change_pb2.AggregateType.Name(told.type).removeprefix("AGGREGATE_TYPE_").lower()
 
 
 def _manifest(told: pb.Manifest) -> Manifest:

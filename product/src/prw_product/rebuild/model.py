@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -65,6 +65,19 @@ class Manifest:
     def rows(self) -> int:
         """The rows of all objects that are there."""
         return sum(one.rows for one in self.objects)
+
+
+@dataclass(frozen=True, slots=True)
+class StateDigest:
+    """How many aggregates of a type there are, and their digest (docs/contract.md)."""
+
+    aggregates: int
+    digest: str
+
+
+def differing(ours: Mapping[str, StateDigest], theirs: Mapping[str, StateDigest]) -> list[str]:
+    """The types of aggregates whose accepted state is not the same on both sides."""
+    return sorted(kind for kind in {*ours, *theirs} if ours.get(kind) != theirs.get(kind))
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ from prw_product.publish.model import Generation
 from prw_product.rebuild import store
 from prw_product.rebuild.client import Connect, ExportClient
 from prw_product.rebuild.lease import Lease, holding
-from prw_product.rebuild.loading import Loader
+from prw_product.rebuild.loading import TIMEOUT, Loader
 from prw_product.rebuild.model import (
     ExportStatus,
     Manifest,
@@ -37,6 +37,7 @@ from prw_product.rebuild.model import (
     Rebuilt,
     Watch,
     check_manifest,
+    differing,
     unresolved,
 )
 
@@ -150,9 +151,9 @@ class Rebuilder:
         """Apply the tail until the shadow is not behind, then cut over; returns H, and what served before."""
         await self._tell(shadow, Phase.CATCHING_UP)
         applier = Applier(self._database, decode, shadow, serves=False)
-        reached, least = manifest.position, 0
+        reached = least = await self._apply_tail(client, applier, lease, manifest.position, 0)
+        await self._compare(client, shadow, reached)
         while True:
-            reached = await self._apply_tail(client, applier, lease, reached, least)
             fault("rebuild.before_cutover")
             # What was asked for and did not come is not in the stream: the live one is ahead of it.
             behind, former = await self._cut_over(shadow, max(reached, least), reached)
@@ -160,6 +161,19 @@ class Rebuilder:
                 fault("rebuild.after_cutover")
                 return reached, former
             least = behind
+            reached = await self._apply_tail(client, applier, lease, reached, least)
+
+    async def _compare(self, client: ExportClient, shadow: Generation, reached: int) -> None:
+        """Hold the shadow against what was accepted, as of what it has reached. Raises DIGEST_MISMATCH."""
+        async with self._database.transaction(shadow.scope.tenant_id, TIMEOUT) as conn:
+            await publish_store.enter(conn, shadow)
+            ours = await store.digests(conn, shadow.scope)
+        theirs = await client.read_digests(shadow.history_epoch, reached)
+        if wrong := differing(ours, theirs):
+            message = (
+                f"what was rebuilt is not what was accepted: {', '.join(wrong)} differ at {reached}"
+            )
+            raise PrwError(Code.DIGEST_MISMATCH, message)
 
     async def _apply_tail(
         self, client: ExportClient, applier: Applier, lease: Lease, after: int, least: int

@@ -12,7 +12,7 @@ from prw_base.scope import Scope
 from prw_base.server.database import Connection
 from prw_base.server.sql import Statements
 from prw_product.publish.model import MAX_FILTER_BYTES, Generation
-from prw_product.rebuild.model import Manifest, Phase
+from prw_product.rebuild.model import Manifest, Phase, StateDigest
 
 _SQL = Statements("prw_product.rebuild")
 
@@ -163,3 +163,18 @@ async def let_serve(conn: Connection, shadow: Generation) -> bool:
         return False
     await _SQL.run(conn, "put_pointer", **shadow.ids)
     return True
+
+
+async def digests(conn: Connection, scope: Scope) -> dict[str, StateDigest]:
+    """The digests of the generation that the transaction has entered, by type of aggregate."""
+    rows = await _SQL.rows(conn, "digest", **scope.ids)
+    return {
+        row["aggregate_type"]: StateDigest(row["aggregates"], f"{int(row['bits'], 2):064x}")
+        for row in rows
+    }
+
+
+async def find_rest(conn: Connection, generation: Generation) -> int | None:
+    """The progress that the state is exactly of; None while something above it is applied."""
+    row = await _SQL.row(conn, "is_at_rest", **generation.ids)
+    return int(row["position"]) if row is not None and row["at_rest"] else None

@@ -191,3 +191,59 @@ on conflict (tenant_id, catalog_id) do update set
 update product.generation set status = 'live'
 where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s and generation = %(generation)s
     and status = 'shadow';
+
+-- name: digest
+-- The digest of each type of aggregate in the generation that was entered. The texts are those of the resolver's own
+-- statement.
+select aggregate_type, count(*) as aggregates,
+    bit_xor(('x' || encode(sha256(convert_to(canonical::text, 'UTF8')), 'hex'))::bit(256))::text as bits
+from (
+    select 'catalog_item' as aggregate_type, jsonb_build_array(item_id, revision, class_id, status, successors, title,
+        attributes, identity_keys) as canonical
+    from (
+        select distinct on (item_id) * from item_revision
+        where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s
+        order by item_id, revision desc
+    ) as item
+    union all
+    select 'listing_mapping', jsonb_build_array(listing_id, revision, item_id, item_revision, status, source_id,
+        listing_key, merchant_id, url, title, (extract(epoch from observed_at) * 1000000)::bigint)
+    from (
+        select distinct on (listing_id) * from mapping_revision
+        where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s
+        order by listing_id, revision desc
+    ) as mapping
+    union all
+    select 'merchant', jsonb_build_array(merchant_id, revision, name, source_id) from merchant
+    where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s
+    union all
+    select 'inventory_observation', jsonb_build_array(listing_id, revision, trim_scale(price_amount)::text,
+        price_currency, availability, (extract(epoch from observed_at) * 1000000)::bigint)
+    from inventory
+    where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s
+    union all
+    select 'release', jsonb_build_array(public.release_id, public.publication_revision, public.item_id,
+        public.published_revision, public.class_id, public.title, public.attributes, coalesce(named.listings, '[]'))
+    from public_item as public
+    left join (
+        select item_id, jsonb_agg(jsonb_build_array(listing_id, mapping_revision)
+            order by listing_id collate "C") as listings
+        from released_listing
+        where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s
+        group by item_id
+    ) as named using (item_id)
+    where public.tenant_id = %(tenant_id)s and public.catalog_id = %(catalog_id)s
+) as held
+group by aggregate_type;
+
+-- name: is_at_rest
+-- Whether nothing above progress is applied, so that the state is that of its progress.
+select held.position, not exists (
+    select from product.inbox as later
+    where later.tenant_id = held.tenant_id and later.catalog_id = held.catalog_id
+        and later.history_epoch = held.history_epoch and later.generation = held.generation
+        and later.position > held.position and later.outcome in ('applied', 'stale')
+) as at_rest
+from product.progress as held
+where held.tenant_id = %(tenant_id)s and held.catalog_id = %(catalog_id)s
+    and held.history_epoch = %(history_epoch)s and held.generation = %(generation)s;

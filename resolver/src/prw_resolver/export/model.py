@@ -89,6 +89,18 @@ class Export:
     silent: timedelta
 
 
+@dataclass(frozen=True, slots=True)
+class StateDigest:
+    """A digest of all aggregates of a type: the exclusive or of the SHA-256 of each one's canonical text.
+
+    It is of no order and can be kept incrementally; it tells damage, and is no proof against who chooses the content.
+    """
+
+    type: str
+    aggregates: int
+    digest: str
+
+
 def manifest_digest(pinned: Pinned, objects: Sequence[StoredObject]) -> str:
     """SHA-256 over what the manifest says, so that a damaged one is told from a whole one."""
     said = {

@@ -10,7 +10,7 @@ from prw.changes.v1 import export_service_pb2 as pb
 from prw.changes.v1 import export_service_pb2_grpc as pb_grpc
 from prw_base.principal import current
 from prw_base.server.rpc import Context
-from prw_resolver.export.model import ExportStatus, StoredObject
+from prw_resolver.export.model import ExportStatus, StateDigest, StoredObject
 from prw_resolver.export.service import Exports, Told
 
 _STATUS: Final = {
@@ -66,6 +66,18 @@ class ExportServicer(pb_grpc.ExportServiceServicer):
         """End a lease."""
         await self._exports.release(current(), request.history_epoch, request.lease_id)
         return pb.ReleaseLeaseResponse()
+
+    async def GetDigest(
+        self, request: pb.GetDigestRequest, context: Context
+    ) -> pb.GetDigestResponse:
+        """Compute a digest of the accepted state as of a position."""
+        found = await self._exports.digest(current(), request.history_epoch, request.position)
+        return pb.GetDigestResponse(digests=[_digest(one) for one in found])
+
+
+def _digest(one: StateDigest) -> pb.StateDigest:
+    kind = change_pb2.AggregateType.Value(f"AGGREGATE_TYPE_{one.type.upper()}")
+    return pb.StateDigest(type=kind, aggregates=one.aggregates, digest=one.digest)
 
 
 def _manifest(told: Told) -> pb.Manifest:

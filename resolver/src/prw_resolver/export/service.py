@@ -17,7 +17,14 @@ from prw_base.scope import Scope
 from prw_base.server.database import Database
 from prw_resolver.export import store
 from prw_resolver.export.exporter import PIECE, Exporter
-from prw_resolver.export.model import SILENCE, Export, ExportStatus, StoredObject
+from prw_resolver.export.model import (
+    SILENCE,
+    Export,
+    ExportStatus,
+    Pinned,
+    StateDigest,
+    StoredObject,
+)
 from prw_resolver.export.objects import Folder
 from prw_resolver.stream.model import Stream
 from prw_resolver.stream.retained import Lease
@@ -25,6 +32,7 @@ from prw_resolver.stream.retention import Retention
 from prw_resolver.stream.service import Feed
 
 RETRY_AFTER = timedelta(seconds=10)
+DIGEST_TIMEOUT = timedelta(minutes=5)
 
 log = structlog.get_logger(__name__)
 
@@ -127,6 +135,19 @@ class Exports:
         """End a lease. Raises EPOCH_FENCED."""
         stream = Stream(principal.tenant_id, principal.catalog_id, history_epoch)
         await self._retention.release(stream, lease_id, principal.subject)
+
+    async def digest(
+        self, principal: Principal, history_epoch: int, position: int
+    ) -> list[StateDigest]:
+        """The digest of the accepted state as of a position. Raises CURSOR_AHEAD, EPOCH_FENCED."""
+        stream = Stream(principal.tenant_id, principal.catalog_id, history_epoch)
+        cursor = await self._feed.cursor(stream)
+        if position > cursor:
+            raise PrwError(Code.CURSOR_AHEAD, f"position {position} is beyond the cursor, {cursor}")
+        async with self._database.transaction(
+            stream.tenant_id, DIGEST_TIMEOUT, read_only=True
+        ) as conn:
+            return await store.digest(conn, Pinned(stream, position))
 
     async def close(self) -> None:
         """Give up what is being written; whoever waits for it asks for another export."""

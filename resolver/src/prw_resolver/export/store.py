@@ -14,6 +14,7 @@ from prw_resolver.export.model import (
     Export,
     ExportStatus,
     Pinned,
+    StateDigest,
     StoredObject,
 )
 from prw_resolver.stream.model import Stream
@@ -124,3 +125,12 @@ def copy(
     """The rows of one piece in PostgreSQL's binary format: ids after one and through the other."""
     values = {"type": aggregate_type, "after": after, "through": through}
     return _SQL.copied(conn, f"copy_{block}", **pinned.ids, **values)
+
+
+async def digest(conn: Connection, pinned: Pinned) -> list[StateDigest]:
+    """The digest of each type of aggregate as of the position."""
+    rows = await _SQL.rows(conn, "digest", **pinned.ids)
+    return [
+        StateDigest(row["aggregate_type"], row["aggregates"], f"{int(row['bits'], 2):064x}")
+        for row in rows
+    ]

@@ -201,3 +201,34 @@ select tenant_id, catalog_id, l.listing_id, max(l.mapping_revision)
    and (history_epoch, position) <= (%(history_epoch)s, %(position)s)
  group by tenant_id, catalog_id, l.listing_id
 ) to stdout (format binary);
+
+-- name: digest
+-- The digest of each type of aggregate as of the position. The texts are those of the product's own statement.
+select aggregate_type, count(*) as aggregates,
+       bit_xor(('x' || encode(sha256(convert_to(canonical::text, 'UTF8')), 'hex'))::bit(256))::text as bits
+  from (
+select aggregate_type, jsonb_build_array(aggregate_id, revision) || case aggregate_type
+       when 'catalog_item' then jsonb_build_array(state -> 'class_id',
+            lower(substr(state ->> 'status', length('ITEM_STATUS_') + 1)), state -> 'successors', state -> 'title',
+            state -> 'attributes', state -> 'keys')
+       when 'listing_mapping' then jsonb_build_array(state -> 'item_id', state -> 'item_revision',
+            lower(substr(state ->> 'status', length('MAPPING_STATUS_') + 1)), state -> 'source_id',
+            state -> 'listing_key', state -> 'merchant_id', state -> 'url', state -> 'title',
+            (extract(epoch from (state ->> 'observed_at')::timestamptz) * 1000000)::bigint)
+       when 'merchant' then jsonb_build_array(state -> 'name', state -> 'source_id')
+       when 'inventory_observation' then jsonb_build_array(
+            trim_scale((state -> 'price' ->> 'amount')::numeric)::text, state -> 'price' -> 'currency',
+            replace(lower(substr(state ->> 'availability', length('AVAILABILITY_') + 1)), 'unspecified', ''),
+            (extract(epoch from (state ->> 'observed_at')::timestamptz) * 1000000)::bigint)
+       when 'release' then jsonb_build_array(state -> 'item_id', state -> 'item_revision', state -> 'class_id',
+            state -> 'title', state -> 'public_fields', (
+            select coalesce(jsonb_agg(jsonb_build_array(l.listing_id, l.mapping_revision)
+                                      order by l.listing_id collate "C"), '[]')
+              from jsonb_to_recordset(state -> 'listings') as l (listing_id text, mapping_revision bigint)))
+       end as canonical
+  from (select distinct on (aggregate_type, aggregate_id) aggregate_type, aggregate_id, revision, state
+          from resolver.catalog_revision
+         where tenant_id = %(tenant_id)s and catalog_id = %(catalog_id)s
+           and (history_epoch, position) <= (%(history_epoch)s, %(position)s)
+         order by aggregate_type, aggregate_id, revision desc) newest) held
+ group by aggregate_type;

@@ -471,3 +471,85 @@ class ReleaseLeaseResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___ReleaseLeaseResponse: _TypeAlias = ReleaseLeaseResponse  # noqa: Y015
+
+@_typing.final
+class GetDigestRequest(_message.Message):
+    """GetDigestRequest names the state."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HISTORY_EPOCH_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
+    history_epoch: _builtins.int
+    """The present epoch."""
+    position: _builtins.int
+    """The position that the state is of; 0 for the state at the beginning of the epoch."""
+    def __init__(
+        self,
+        *,
+        history_epoch: _builtins.int = ...,
+        position: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["history_epoch", b"history_epoch", "position", b"position"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDigestRequest: _TypeAlias = GetDigestRequest  # noqa: Y015
+
+@_typing.final
+class GetDigestResponse(_message.Message):
+    """GetDigestResponse carries a digest for each type of aggregate that there is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    DIGESTS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def digests(self) -> _containers.RepeatedCompositeFieldContainer[Global___StateDigest]:
+        """One for each type, in no order."""
+
+    def __init__(
+        self,
+        *,
+        digests: _abc.Iterable[Global___StateDigest] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digests", b"digests"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetDigestResponse: _TypeAlias = GetDigestResponse  # noqa: Y015
+
+@_typing.final
+class StateDigest(_message.Message):
+    """StateDigest is of all aggregates of a type: the exclusive or of the SHA-256 of each one's canonical text, as
+    docs/contract.md defines it.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TYPE_FIELD_NUMBER: _builtins.int
+    AGGREGATES_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    type: _change_pb2.AggregateType.ValueType
+    """The type."""
+    aggregates: _builtins.int
+    """How many aggregates."""
+    digest: _builtins.str
+    """Lower-case hex, 64 digits."""
+    def __init__(
+        self,
+        *,
+        type: _change_pb2.AggregateType.ValueType = ...,
+        aggregates: _builtins.int = ...,
+        digest: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["aggregates", b"aggregates", "digest", b"digest", "type", b"type"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StateDigest: _TypeAlias = StateDigest  # noqa: Y015

@@ -62,6 +62,11 @@ class ExportServiceStub:
                 request_serializer=prw_dot_changes_dot_v1_dot_export__service__pb2.ReleaseLeaseRequest.SerializeToString,
                 response_deserializer=prw_dot_changes_dot_v1_dot_export__service__pb2.ReleaseLeaseResponse.FromString,
                 _registered_method=True)
+        self.GetDigest = channel.unary_unary(
+                '/prw.changes.v1.ExportService/GetDigest',
+                request_serializer=prw_dot_changes_dot_v1_dot_export__service__pb2.GetDigestRequest.SerializeToString,
+                response_deserializer=prw_dot_changes_dot_v1_dot_export__service__pb2.GetDigestResponse.FromString,
+                _registered_method=True)
 
 
 class ExportServiceServicer:
@@ -107,6 +112,14 @@ class ExportServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetDigest(self, request, context):
+        """GetDigest computes a digest of the accepted state as of a position, which a projection that has applied exactly the
+        changes through that position can be checked against. Deadline 5 min. CURSOR_AHEAD, EPOCH_FENCED.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ExportServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -134,6 +147,11 @@ def add_ExportServiceServicer_to_server(servicer, server):
                     servicer.ReleaseLease,
                     request_deserializer=prw_dot_changes_dot_v1_dot_export__service__pb2.ReleaseLeaseRequest.FromString,
                     response_serializer=prw_dot_changes_dot_v1_dot_export__service__pb2.ReleaseLeaseResponse.SerializeToString,
+            ),
+            'GetDigest': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetDigest,
+                    request_deserializer=prw_dot_changes_dot_v1_dot_export__service__pb2.GetDigestRequest.FromString,
+                    response_serializer=prw_dot_changes_dot_v1_dot_export__service__pb2.GetDigestResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -274,6 +292,33 @@ class ExportService:
             '/prw.changes.v1.ExportService/ReleaseLease',
             prw_dot_changes_dot_v1_dot_export__service__pb2.ReleaseLeaseRequest.SerializeToString,
             prw_dot_changes_dot_v1_dot_export__service__pb2.ReleaseLeaseResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetDigest(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/prw.changes.v1.ExportService/GetDigest',
+            prw_dot_changes_dot_v1_dot_export__service__pb2.GetDigestRequest.SerializeToString,
+            prw_dot_changes_dot_v1_dot_export__service__pb2.GetDigestResponse.FromString,
             options,
             channel_credentials,
             insecure,

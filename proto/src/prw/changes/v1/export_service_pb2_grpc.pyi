@@ -33,6 +33,10 @@ class ExportServiceStub:
     """RenewLease lets a lease last on, by the server's clock. Deadline 5 s. LEASE_EXPIRED, EPOCH_FENCED, NOT_FOUND."""
     ReleaseLease: _aio.UnaryUnaryMultiCallable[_export_service_pb2.ReleaseLeaseRequest, _export_service_pb2.ReleaseLeaseResponse]
     """ReleaseLease ends a lease; one that is over already stays so. Deadline 5 s. EPOCH_FENCED."""
+    GetDigest: _aio.UnaryUnaryMultiCallable[_export_service_pb2.GetDigestRequest, _export_service_pb2.GetDigestResponse]
+    """GetDigest computes a digest of the accepted state as of a position, which a projection that has applied exactly the
+    changes through that position can be checked against. Deadline 5 min. CURSOR_AHEAD, EPOCH_FENCED.
+    """
 
 class ExportServiceServicer(metaclass=_abc_1.ABCMeta):
     """ExportService gives a projection the accepted state of its tenant and catalogue as of one position, and holds the
@@ -83,5 +87,15 @@ class ExportServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _aio.ServicerContext[_export_service_pb2.ReleaseLeaseRequest, _abc.Awaitable[_export_service_pb2.ReleaseLeaseResponse]],
     ) -> _abc.Awaitable[_export_service_pb2.ReleaseLeaseResponse]:
         """ReleaseLease ends a lease; one that is over already stays so. Deadline 5 s. EPOCH_FENCED."""
+
+    @_abc_1.abstractmethod
+    def GetDigest(
+        self,
+        request: _export_service_pb2.GetDigestRequest,
+        context: _aio.ServicerContext[_export_service_pb2.GetDigestRequest, _abc.Awaitable[_export_service_pb2.GetDigestResponse]],
+    ) -> _abc.Awaitable[_export_service_pb2.GetDigestResponse]:
+        """GetDigest computes a digest of the accepted state as of a position, which a projection that has applied exactly the
+        changes through that position can be checked against. Deadline 5 min. CURSOR_AHEAD, EPOCH_FENCED.
+        """
 
 def add_ExportServiceServicer_to_server(servicer: ExportServiceServicer, server: _aio.Server) -> None: ...
