@@ -17,7 +17,7 @@ from prw_base.server.postgres import Cluster
 from prw_product.publish.model import Generation
 from prw_product.publish.store import enter_serving
 from prw_product.rebuild.client import connector
-from prw_product.rebuild.model import Manifest, Phase
+from prw_product.rebuild.model import Manifest, Phase, Progress
 from prw_product.rebuild.service import Rebuilder, RebuildSettings
 from prw_product.serve.model import ItemQuery
 from prw_product.serve.service import Catalogue
@@ -266,6 +266,19 @@ async def test_t11_a_projection_ahead_of_its_stream_is_mended(world: Rebuilding)
     async with asyncio.timeout(20):
         rebuilt = await world.rebuilder().run()
     assert rebuilt.served_at == world.cursor
+
+
+async def test_t11_a_rebuild_that_ends_while_it_is_exported_gives_its_lease_back(
+    world: Rebuilding,
+) -> None:
+    """Nothing holds the stream's changes for it any longer. Fails where only a loaded export's lease is released."""
+
+    def watch(progress: Progress) -> None:
+        raise InjectedFault(progress.phase)
+
+    with pytest.raises(InjectedFault, match=Phase.EXPORTING):
+        await world.rebuilder(watch=watch).run()
+    assert world.leases == 0
 
 
 async def test_t12_a_damaged_manifest_is_refused(world: Rebuilding) -> None:

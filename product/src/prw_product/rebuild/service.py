@@ -131,6 +131,14 @@ class Rebuilder:
     async def _export(self, client: ExportClient) -> Manifest:
         """Ask for an export, and wait until it is ready."""
         manifest = await client.create(new_id("rebuild"))
+        try:
+            return await self._await_ready(client, manifest)
+        except BaseException:
+            with suppress(PrwError):
+                await client.release(manifest.history_epoch, manifest.lease_id)
+            raise
+
+    async def _await_ready(self, client: ExportClient, manifest: Manifest) -> Manifest:
         check_manifest(manifest, self._settings.scope)
         while manifest.status is ExportStatus.RUNNING:
             self._watch(Progress(Phase.EXPORTING, manifest.rows, manifest.expected))
