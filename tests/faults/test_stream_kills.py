@@ -10,8 +10,9 @@ import signal
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 import pytest
@@ -103,7 +104,7 @@ async def suffer(folder: Path, positions: int, strikes: int, choice: random.Rand
                 )
                 relayed = asyncio.create_task(relay.run(stop))
                 for at in sorted(choice.sample(range(total // 10, total * 9 // 10), strikes)):
-                    await until(lambda at=at: readers[0].at >= at or work.done(), PATIENCE)  # type: ignore[misc]
+                    await until(partial(_is_due, readers[0], at, work), PATIENCE)
                     strike(cluster)
                     assert start(folder / "state").dsn == cluster.dsn
                 await work
@@ -117,6 +118,10 @@ async def suffer(folder: Path, positions: int, strikes: int, choice: random.Rand
             invariants.assert_stream_holds(dsns["superuser"])
     finally:
         start(folder / "state").stop()
+
+
+def _is_due(reader: Reader, at: int, work: asyncio.Future[Any]) -> bool:
+    return reader.at >= at or work.done()
 
 
 def strike(cluster: Cluster) -> None:
