@@ -69,7 +69,7 @@ class Reader:
             kept, _ = await asked_again(lambda: held.feed.report(STREAM, self.name, ME, self.at))
             assert kept == self.at
             if not page.changes:
-                await held.signal.wait(STREAM, 0.05)
+                await held.signal.wait(held.signal.listen(STREAM), 0.05)
 
     def _chain(self, event: bytes) -> bytes:
         return hashlib.sha256(self.digest + event).digest()

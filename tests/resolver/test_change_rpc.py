@@ -6,6 +6,7 @@ import asyncio
 import json
 import tracemalloc
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from prw.changes.v1 import change_service_pb2 as pb
 from prw.errors import Code
 from prw.grpc_errors import from_rpc_error
 from prw_base.server.rpc import RpcSettings
-from prw_resolver.stream.model import Change
+from prw_resolver.stream.model import Change, Page, Stream
+from prw_resolver.stream.service import Feed
 from prw_resolver.stream.signal import Signal
+from tests.faults.retaining import Trusted
 from tests.resolver.calling import REVOKED, Served, refusal, served
 from tests.resolver.catalogue import Rooms, rooms
 from tests.resolver.writing import CATALOG, TENANT, introduction
@@ -308,3 +311,33 @@ async def test_a_change_without_facts_takes_no_position(held: Rooms, product: An
     """A note alone is no event."""
     await held.committer.commit(Change("note", TENANT, CATALOG, "d"))
     assert (await product.ListChanges(page())).cursor_position == 12
+
+
+async def test_a_commit_while_a_page_is_read_wakes_the_reader(
+    held: Rooms, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It comes after the page was read and before the wait: fails where what wakes is taken after reading."""
+    waits: list[bool] = []
+    listened_of = held.signal.wait
+
+    async def wait(listened: asyncio.Event, seconds: float) -> None:
+        waits.append(listened.is_set())
+        await listened_of(listened, seconds)
+
+    class Interrupted(Feed):
+        async def page(self, stream: Stream, after: int, page_size: int = 0) -> Page:
+            page = await super().page(stream, after, page_size)
+            if not page.changes and after == 12:
+                await fill(held, 1, start=30)
+            return page
+
+    monkeypatch.setattr(held.signal, "wait", wait)
+    interrupted = replace(held, feed=Interrupted(held.database, Trusted()))
+    async with served(interrupted) as serving:
+        stub = await serving.changes("product")
+        await stub.RegisterConsumer(pb.RegisterConsumerRequest(consumer_id=ME))
+        call = stub.StreamChanges(follow(after=12))
+        assert positions(await call.read()) == []
+        assert positions(await call.read()) == [13, 14, 15]
+        call.cancel()
+    assert waits[0]

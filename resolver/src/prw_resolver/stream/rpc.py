@@ -122,6 +122,7 @@ class _Tail:
         """Yield each page once its predecessor was taken, so that a slow reader holds one page and no more."""
         told = -HEARTBEAT_SECONDS
         while not until.is_set():
+            listened = self._signal.listen(self._stream)
             page = await self._feed.page(self._stream, self._after, self._page_size)
             if page.changes:
                 self._after = page.changes[-1].position
@@ -131,7 +132,7 @@ class _Tail:
             if monotonic() - told > HEARTBEAT_SECONDS:
                 told = monotonic()
                 yield page
-            await self._signal.wait(self._stream, POLL_SECONDS)
+            await self._signal.wait(listened, POLL_SECONDS)
 
 
 def _require_scope(principal: Principal, scope: str) -> None:

@@ -21,8 +21,12 @@ class Signal:
         if event is not None:
             event.set()
 
-    async def wait(self, stream: Stream, seconds: float) -> None:
-        """Return at the next wake-up, or after so many seconds."""
-        event = self._events[stream.tenant_id, stream.catalog_id]
+    def listen(self, stream: Stream) -> asyncio.Event:
+        """What the next wake-up sets. Take it before reading, or a commit between the two wakes nobody."""
+        return self._events[stream.tenant_id, stream.catalog_id]
+
+    @staticmethod
+    async def wait(listened: asyncio.Event, seconds: float) -> None:
+        """Return at the wake-up that was listened for, or after so many seconds."""
         with suppress(TimeoutError):
-            await asyncio.wait_for(event.wait(), seconds)
+            await asyncio.wait_for(listened.wait(), seconds)
