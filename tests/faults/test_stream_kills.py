@@ -136,6 +136,7 @@ def _one(dsn: str, query: str) -> int:
     return 0 if row is None else int(row[0])
 
 
+@pytest.mark.soak
 async def test_t8_a_stream_outlives_its_database(tmp_path: Path) -> None:
     """T8, I1, I2, I5, I6, I7: killed once at a moment of the seed's choice; nothing acknowledged or read is lost."""
     await suffer(tmp_path, 240, 1, random.Random(kills.seed()))

@@ -296,7 +296,9 @@ grant execute on function resolver.stream_prune(text, text, bigint, interval, in
 grant execute on function resolver.stream_holds(text, text, bigint) to resolver_pruner;
 
 grant select (tenant_id, catalog_id, history_epoch, status, position) on resolver.stream_cursor to resolver_access;
-create policy any_tenant on resolver.stream_cursor for select to resolver_access using (true);
+-- The owner is a member of that role, and a policy holds for members too: only the role itself may look across.
+create policy any_tenant on resolver.stream_cursor for select to resolver_access
+using (current_user = 'resolver_access');
 
 create function resolver.streams_of_epoch(p_epoch bigint) returns table (tenant_id text, catalog_id text)
 language sql stable security definer set search_path = pg_catalog

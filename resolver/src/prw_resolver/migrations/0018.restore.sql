@@ -23,21 +23,28 @@ begin atomic
     select coalesce(sum(c.position), 0)::bigint from resolver.stream_cursor c where c.history_epoch = p_epoch;
 end;
 
--- What fencing touches, across tenants.
+-- What fencing touches, across tenants: by the role itself, not by its member, the owner (0015).
 grant update (status) on resolver.stream_cursor to resolver_access;
-create policy any_tenant_fences on resolver.stream_cursor for update to resolver_access using (true) with check (true);
+create policy any_tenant_fences on resolver.stream_cursor for update to resolver_access
+using (current_user = 'resolver_access');
 grant select (tenant_id, catalog_id, history_epoch, ended_at), update (ended_at) on resolver.stream_lease
 to resolver_access;
-create policy any_tenant on resolver.stream_lease for select to resolver_access using (true);
-create policy any_tenant_fences on resolver.stream_lease for update to resolver_access using (true) with check (true);
+create policy any_tenant on resolver.stream_lease for select to resolver_access
+using (current_user = 'resolver_access');
+create policy any_tenant_fences on resolver.stream_lease for update to resolver_access
+using (current_user = 'resolver_access');
 grant select (tenant_id, catalog_id, history_epoch, status), update (status, code) on resolver.export
 to resolver_access;
-create policy any_tenant on resolver.export for select to resolver_access using (true);
-create policy any_tenant_fences on resolver.export for update to resolver_access using (true) with check (true);
+create policy any_tenant on resolver.export for select to resolver_access
+using (current_user = 'resolver_access');
+create policy any_tenant_fences on resolver.export for update to resolver_access
+using (current_user = 'resolver_access');
 grant insert on resolver.history_parting to resolver_access;
 grant select (tenant_id, catalog_id, history_epoch) on resolver.history_parting to resolver_access;
-create policy any_tenant_parts on resolver.history_parting for insert to resolver_access with check (true);
-create policy any_tenant on resolver.history_parting for select to resolver_access using (true);
+create policy any_tenant_parts on resolver.history_parting for insert to resolver_access
+with check (current_user = 'resolver_access');
+create policy any_tenant on resolver.history_parting for select to resolver_access
+using (current_user = 'resolver_access');
 
 -- Ends every stream, lease and export of an epoch before this one, and notes where. Again, it changes nothing. Only who
 -- may become the owner may call it: no server can fence a history.
